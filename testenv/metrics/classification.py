@@ -1,8 +1,7 @@
-"""Scores of one evaluation, from its confusion matrix: accuracy, F1.
+"""Scores of one evaluation, from counts of each class: accuracy, F1.
 
-For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
-FP_c the rest of its column. A last column beyond the classes is of answers that are no class: an FN, and an FP of none.
-Without any sample every score is nan.
+For class c: TP_c samples are of it and predicted as it, FN_c are of it and predicted otherwise, FP_c are predicted as
+it and of another one. An answer that is no class is an FN, and an FP of none. Without any sample every score is nan.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric, Rows, Topics
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["SCORES", "ratio"]
@@ -29,12 +28,17 @@ def _mean_of_present(values: NDArray[np.float64]) -> float:
 
 
 def _recalls(record: EvaluationRecord) -> NDArray[np.float64]:
-    counts = record.confusion
-    return ratio(counts.diagonal(), counts.sum(axis=1))
+    counts = record.class_counts
+    return ratio(counts.hits, counts.true)
 
 
-def _by_class(record: EvaluationRecord, values: NDArray[np.float64]) -> dict[str, float]:
-    return dict(zip(record.classes, values.tolist(), strict=True))
+def _right(record: EvaluationRecord) -> NDArray[np.bool_]:
+    truth, predicted = record.class_indices
+    return np.equal(truth, predicted)
+
+
+def _share(right: Rows, topics: Topics = None) -> float:
+    return np.count_nonzero(right) / right.size if right.size else float("nan")
 
 
 @score_metric(
@@ -42,12 +46,15 @@ def _by_class(record: EvaluationRecord, values: NDArray[np.float64]) -> dict[str
     aliases=("Accuracy", "acc", "pixel_accuracy"),
     formula="sum_c TP_c / N",
     source="Sokolova & Lapalme 2009",
+    by_sample=_right,
+    of_rows=_share,
 )
 def accuracy(record: EvaluationRecord) -> float:
     """Share of samples (pixels of label pictures) that are predicted right."""
-    counts = record.confusion
-    total = int(counts.sum())
-    return int(counts.trace()) / total if total else float("nan")
+    if record.counts is None:
+        return _share(_right(record))
+    total = int(record.counts.sum())
+    return int(record.counts.trace()) / total if total else float("nan")
 
 
 @score_metric(
@@ -68,22 +75,24 @@ def balanced_accuracy(record: EvaluationRecord) -> float:
 )
 def f1(record: EvaluationRecord) -> float:
     """Macro F1: mean of the classes' F1 over classes that occur in truth or prediction."""
-    counts = record.confusion
-    return _mean_of_present(ratio(2 * counts.diagonal(), counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
+    counts = record.class_counts
+    return _mean_of_present(ratio(2 * counts.hits, counts.predicted + counts.true))
 
 
 @score_metric(
     "exact_match",
     formula="|{n : y_pred[n] == y_true[n]}| / N",
     source="Rajpurkar et al. 2016, section 6.1, without its normalisation of text",
+    of_rows=lambda rows, _: mean(rows.astype(np.float64)),
 )
-def exact_match(record: EvaluationRecord) -> float:
+def exact_match(record: EvaluationRecord) -> Rows:
     """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
     if record.y_true is None or record.y_pred is None:
         raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
     if len(record.y_true) != len(record.y_pred):
         raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
-    return mean(bool(np.array_equal(truth, answer)) for truth, answer in zip(record.y_true, record.y_pred, strict=True))
+    same = (np.array_equal(truth, answer) for truth, answer in zip(record.y_true, record.y_pred, strict=True))
+    return np.fromiter(same, dtype=bool, count=len(record.y_true))
 
 
 @score_metric(
@@ -105,13 +114,14 @@ def linear_probe_accuracy(record: EvaluationRecord) -> float:
 
 @score_metric(
     "per_class_accuracy",
-    formula="TP_c / (TP_c + FN_c) for each class c",
+    formula="TP_c / (TP_c + FN_c) for each class c with samples",
     source="Sokolova & Lapalme 2009 (recall)",
     mapping=True,
 )
 def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
-    """Share of each class's samples that are predicted right; nan for a class without samples."""
-    return _by_class(record, _recalls(record))
+    """Share of each class's samples that are predicted right; a class without samples has none."""
+    values = _recalls(record)
+    return {record.classes[label]: float(values[label]) for label in np.flatnonzero(~np.isnan(values)).tolist()}
 
 
 SCORES = defined_in(globals(), Metric)

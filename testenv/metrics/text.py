@@ -9,80 +9,109 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric, Topics
 from ianvs.testenv.metrics.gathering import defined_in
 
-__all__ = ["TEXT_SCORES", "Pairs", "in_parts", "lcs_length", "normalised", "pairs_of", "words"]
+__all__ = ["TEXT_SCORES", "in_parts", "in_rows", "is_answer", "lcs_length", "normalised", "pairs_of", "words"]
+
+Array = NDArray[np.float64]
 
 # A word is a run of letters and digits; of scripts that put no blanks between words, each sign is one.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
 )
+_BLOCK = 1 << 19  # characters of texts that are compared at once
 _LETTERS = (2, 4)  # shortest and longest run of letters that lexical_similarity counts
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """P pairs. replies[p]: None where it is missing. turns[p] counts from 1; topics[p] is "" where it isn't known."""
+def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | None]]:
+    """(conversation, turn, both from 0, reference, reply or None) of every turn of every conversation, in order.
 
-    references: tuple[str, ...]
-    replies: tuple[str | None, ...]
-    turns: NDArray[np.int64]
-    topics: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.references)
-
-    @property
-    def answered(self) -> NDArray[np.bool_]:
-        """(P,) whether there is a reply, and it says something."""
-        return np.array([reply is not None and bool(reply.strip()) for reply in self.replies], dtype=bool)
-
-
-def pairs_of(record: EvaluationRecord) -> Pairs:
-    """Every turn of every conversation, in order; a label that is a text counts as a conversation of one turn.
-
-    Raises ValueError for labels that are no texts, and where the numbers of conversations or turns don't agree.
+    A label that is a text counts as a conversation of one turn. Raises ValueError for labels that are no texts, and
+    where the numbers of conversations or turns don't agree.
     """
     truth, said = record.y_true, record.y_pred
     if truth is None or said is None:
         raise ValueError("replies are compared one by one, and only a confusion matrix is stored")
     if len(truth) != len(said):
         raise ValueError(f"there are {len(truth)} conversations to answer, and answers to {len(said)}")
-    references: list[str] = []
-    replies: list[str | None] = []
-    turns: list[int] = []
-    topics: list[str] = []
     for index, (wanted, given) in enumerate(zip(truth, said, strict=True)):
         expected = _texts(wanted, index)
         answers = [] if given is None else _texts(given, index)
         if len(answers) > len(expected):
             raise ValueError(f"conversation {index} has {len(expected)} turns and {len(answers)} replies")
-        references += [text or "" for text in expected]
-        replies += [*answers, *[None] * (len(expected) - len(answers))]
-        turns += range(1, len(expected) + 1)
-        topics += ["" if record.topics is None else str(record.topics[index])] * len(expected)
-    return Pairs(tuple(references), tuple(replies), np.array(turns, dtype=np.int64), tuple(topics))
+        for turn, (reference, reply) in enumerate(zip_longest(expected, answers)):
+            yield index, turn, reference or "", reply
 
 
-def in_parts(name: str, scores: NDArray[np.float64], pairs: Pairs) -> dict[str, float]:
-    """The mean of all pairs under `name`, then the means of "turn_1", "turn_2", ... and of "topic <name>"."""
+def by_pair(record: EvaluationRecord, score: Callable[[Sequence[tuple[str, str]]], Iterable[float]]) -> Array:
+    """(N, turns) the score of every reply, 0 of one that is missing or blank; nan where there is no such turn.
+
+    score: of each (reply, reference). It is called with a block of them: texts may be more than fit into memory.
+    """
+    places, scores = list[tuple[int, int]](), list[float]()
+    block, at, size = list[tuple[str, str]](), list[int](), 0
+
+    def flush() -> None:
+        for position, value in zip(at, score(block), strict=True):
+            scores[position] = value
+        block.clear()
+        at.clear()
+
+    for conversation, turn, reference, reply in pairs_of(record):
+        places.append((conversation, turn))
+        scores.append(0.0)
+        if is_answer(reply):
+            block.append((reply, reference))
+            at.append(len(scores) - 1)
+            size += len(reply) + len(reference)
+        if size >= _BLOCK:
+            flush()
+            size = 0
+    if block:
+        flush()
+    return in_rows(places, scores)
+
+
+def is_answer(reply: str | None) -> TypeGuard[str]:
+    """Whether there is a reply, and it says something."""
+    return reply is not None and bool(reply.strip())
+
+
+def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike) -> Array:
+    """(N, turns, ...) `values`, one for each (conversation, turn) of `places`; nan where there is no such turn."""
+    values = np.asarray(values, dtype=np.float64)
+    at = np.array(places, dtype=np.int64).reshape(-1, 2)
+    shape = tuple(at.max(axis=0) + 1) if len(at) else (0, 0)
+    rows = np.full((*shape, *values.shape[1:]), np.nan)
+    rows[at[:, 0], at[:, 1]] = values
+    return rows
+
+
+def in_parts(name: str, rows: Array, topics: Topics = None) -> dict[str, float]:
+    """The mean of all pairs under `name`, then the means of "turn_1", "turn_2", ... and of "topic <name>".
+
+    rows: as of `by_pair`.
+    """
+    asked = ~np.isnan(rows)
+    scores, (samples, turns) = rows[asked], np.nonzero(asked)
     parts = {name: float(scores.mean()) if len(scores) else float("nan")}
-    numbers = np.unique(pairs.turns).tolist()
+    numbers = np.unique(turns).tolist()
     if len(numbers) > 1:
-        parts |= {f"turn_{number}": float(scores[pairs.turns == number].mean()) for number in numbers}
-    topics = np.array(pairs.topics, dtype=str)
-    for topic in dict.fromkeys(pairs.topics):
-        if topic:
-            parts[f"topic {topic}"] = float(scores[topics == topic].mean())
+        parts |= {f"turn_{number + 1}": float(scores[turns == number].mean()) for number in numbers}
+    if topics is not None:
+        of = topics[samples]
+        parts |= {f"topic {topic}": float(scores[of == topic].mean()) for topic in dict.fromkeys(of.tolist()) if topic}
     return parts
 
 
@@ -117,17 +146,16 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
     "lexical_similarity",
     formula="mean over replies of cos(c(reply), c(reference)), c: counts of runs of 2 to 4 letters",
     source="letter n-gram profiles, Cavnar & Trenkle 1994",
+    of_rows=partial(in_parts, "lexical_similarity"),
 )
-def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
+def lexical_similarity(record: EvaluationRecord) -> Array:
     """How near replies are to their references in spelling, 0 to 1; says nothing of meaning, and needs no encoder."""
-    pairs = pairs_of(record)
-    answered = np.flatnonzero(pairs.answered)
-    scores = np.zeros(len(pairs))
-    if len(answered):
-        replies = _letter_counts([normalised(pairs.replies[p] or "") for p in answered])
-        references = _letter_counts([normalised(pairs.references[p]) for p in answered])
-        scores[answered] = np.asarray(replies.multiply(references).sum(axis=1)).ravel()
-    return in_parts("lexical_similarity", scores, pairs)
+
+    def cosines(pairs: Sequence[tuple[str, str]]) -> Array:
+        replies, references = (_letter_counts([normalised(text) for text in one]) for one in zip(*pairs, strict=True))
+        return np.asarray(replies.multiply(references).sum(axis=1)).ravel()
+
+    return by_pair(record, cosines)
 
 
 @score_metric(
@@ -135,12 +163,11 @@ def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
     aliases=("EM",),
     formula="share of replies that equal their reference after NFKC, folding of case and joining of blanks",
     source="Rajpurkar et al. 2016, section 6.1; articles and punctuation are kept here",
+    of_rows=partial(in_parts, "reply_exact_match"),
 )
-def reply_exact_match(record: EvaluationRecord) -> Mapping[str, float]:
+def reply_exact_match(record: EvaluationRecord) -> Array:
     """Share of replies that equal their reference but for case and blanks; part of it is not enough."""
-    return _one_by_one(
-        "reply_exact_match", record, lambda reply, reference: float(normalised(reply) == normalised(reference))
-    )
+    return by_pair(record, lambda pairs: (float(normalised(reply) == normalised(true)) for reply, true in pairs))
 
 
 @score_metric(
@@ -148,35 +175,27 @@ def reply_exact_match(record: EvaluationRecord) -> Mapping[str, float]:
     aliases=("rougeL", "ROUGE-L"),
     formula="mean over replies of 2 P R / (P + R), P = L / |reply|, R = L / |reference|, L = |LCS| in words",
     source="Lin 2004, section 3, with beta = 1",
+    of_rows=partial(in_parts, "ROUGE_L"),
 )
-def rouge_l(record: EvaluationRecord) -> Mapping[str, float]:
+def rouge_l(record: EvaluationRecord) -> Array:
     """F1 of the longest common subsequence of words of reply and reference, 0 to 1; mean over replies."""
 
     def f1(reply: str, reference: str) -> float:
         said, wanted = words(reply), words(reference)
         return 2 * lcs_length(said, wanted) / (len(said) + len(wanted)) if said and wanted else 0.0
 
-    return _one_by_one("ROUGE_L", record, f1)
+    return by_pair(record, lambda pairs: (f1(*pair) for pair in pairs))
 
 
 @score_metric(
     "reply_coverage",
     formula="|{replies that are there and not blank}| / |{turns of users}|",
     source="plain count; such replies are left out in Continual-NExT",
+    of_rows=partial(in_parts, "reply_coverage"),
 )
-def reply_coverage(record: EvaluationRecord) -> Mapping[str, float]:
+def reply_coverage(record: EvaluationRecord) -> Array:
     """Share of the turns that were answered at all."""
-    pairs = pairs_of(record)
-    return in_parts("reply_coverage", pairs.answered.astype(np.float64), pairs)
-
-
-def _one_by_one(name: str, record: EvaluationRecord, score: Callable[[str, str], float]) -> Mapping[str, float]:
-    """The parts of a metric that is `score(reply, reference)` of each pair that was answered, 0 of the others."""
-    pairs = pairs_of(record)
-    scores = np.zeros(len(pairs))
-    for p in np.flatnonzero(pairs.answered):
-        scores[p] = score(pairs.replies[p] or "", pairs.references[p])
-    return in_parts(name, scores, pairs)
+    return by_pair(record, lambda pairs: [1.0] * len(pairs))
 
 
 def _texts(value: object, index: int) -> list[str | None]:
@@ -188,11 +207,17 @@ def _texts(value: object, index: int) -> list[str | None]:
 
 
 def _letter_counts(texts: Sequence[str]) -> Any:
-    """(len(texts), 2**20) sparse rows of length 1: counts of runs of letters within words, hashed to columns."""
-    from sklearn.feature_extraction.text import HashingVectorizer
+    """(len(texts), 2**20) sparse rows of length 1: counts of runs of letters within words, hashed to columns.
 
-    counter = HashingVectorizer(analyzer="char_wb", ngram_range=_LETTERS, lowercase=False, alternate_sign=False)
-    return counter.transform(texts)
+    What HashingVectorizer makes of them. A word is taken apart once, however often it occurs in a text.
+    """
+    from sklearn.feature_extraction import FeatureHasher
+    from sklearn.feature_extraction.text import HashingVectorizer
+    from sklearn.preprocessing import normalize
+
+    runs = HashingVectorizer(analyzer="char_wb", ngram_range=_LETTERS, lowercase=False).build_analyzer()
+    counts = (((run, count) for word, count in Counter(text.split()).items() for run in runs(word)) for text in texts)
+    return normalize(FeatureHasher(2**20, input_type="pair", alternate_sign=False).transform(counts), copy=False)
 
 
 TEXT_SCORES = defined_in(globals(), Metric)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,8 @@ from pydantic import Field
 
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.exam.data.options import Options, check_options
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.text import TEXT_SCORES, Pairs, in_parts, pairs_of
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric, Rows, Topics
+from ianvs.testenv.metrics.text import TEXT_SCORES, in_parts, in_rows, is_answer, pairs_of
 from ianvs.testenv.metrics.text_encoder import Encoder, find_encoder
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["TEXT", "SemanticOptions", "semantic_similarity"]
 
 NAME = "semantic_similarity"
+_BLOCK = 1 << 20  # characters of texts that are encoded in one call
+
+Pairs = NDArray[np.int64]
 
 
 class SemanticOptions(Options):
@@ -60,49 +64,93 @@ class _Similarity:
 
         A negative cosine counts 0; the part "raw" is the mean of the cosines as they are.
         """
-        return self.of_all([record])[0][0]
+        return of_rows(self.of_all([record])[0][0], record.topics)
 
-    def of_all(self, cells: Sequence[EvaluationRecord]) -> tuple[list[Mapping[str, float]], Mapping[str, str]]:
-        """Every text is encoded once, wherever and how often it occurs."""
+    def of_all(self, cells: Sequence[EvaluationRecord]) -> tuple[list[Rows], Mapping[str, str]]:
+        """Every text is encoded once, wherever and how often it occurs. Rows as `of_rows` takes them."""
         if (why := self.missing()) is not None:
             raise IanvsError(why)
-        compared = [pairs_of(cell) for cell in cells]
-        wanted = (text for pairs in compared for p in np.flatnonzero(pairs.answered) for text in _texts(pairs, int(p)))
-        position = {text: index for index, text in enumerate(dict.fromkeys(wanted))}
         place = find_encoder(self.options.encoder, self.options.revision, self._beside)
         encoder = Encoder(self.options.encoder, place, self.options.revision, self._device)
         place = place or find_encoder(self.options.encoder, self.options.revision, self._beside)  # fetched by now
-        vectors, cut = np.empty((0, 1), dtype=np.float32), np.empty(0, dtype=bool)
-        if position:
-            vectors, cut = encoder.encode(list(position), self.options.batch_size)
+        texts = _Encoded(encoder, self.options.batch_size)
+        compared = [_compared(cell, texts) for cell in cells]
+        texts.flush()
         about = {
             "encoder": self.options.encoder,
             "revision": place.revision if place else self.options.revision or "unknown",
             "device": encoder.device,
         }
-        return [_parts(pairs, position, vectors, cut) for pairs in compared], about
+        return [in_rows(places, _told(pairs, how, texts)) for places, pairs, how in compared], about
 
 
-def _texts(pairs: Pairs, p: int) -> tuple[str, str]:
-    return pairs.references[p], pairs.replies[p] or ""
+class _Encoded:
+    """Vectors of distinct texts by their position. Texts are encoded a block at a time, and not kept."""
+
+    def __init__(self, encoder: Encoder, batch_size: int) -> None:
+        self._encoder, self._batch_size = encoder, batch_size
+        self._positions: dict[bytes, int] = {}
+        self._block: list[str] = []
+        self._size = 0
+        self.vectors: list[NDArray[np.float32]] = []
+        self.cut: list[NDArray[np.bool_]] = []
+
+    def position(self, text: str) -> int:
+        known = len(self._positions)
+        found = self._positions.setdefault(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest(), known)
+        if found == known:
+            self._block.append(text)
+            self._size += len(text)
+            if self._size >= _BLOCK:
+                self.flush()
+        return found
+
+    def flush(self) -> None:
+        if self._block:
+            vectors, cut = self._encoder.encode(self._block, self._batch_size)
+            self.vectors.append(vectors)
+            self.cut.append(cut)
+        self._block, self._size = [], 0
 
 
-def _parts(
-    pairs: Pairs, position: Mapping[str, int], vectors: NDArray[np.float32], cut: NDArray[np.bool_]
-) -> dict[str, float]:
-    """vectors, cut: of the texts, by `position`."""
-    answered = np.flatnonzero(pairs.answered)
-    both = np.array([[position[text] for text in _texts(pairs, int(p))] for p in answered], dtype=np.int64)
-    both = both.reshape(-1, 2)
-    cosines = np.zeros(len(pairs))
-    cosines[answered] = _cosines(vectors[both[:, 0]], vectors[both[:, 1]])
-    parts = in_parts(NAME, np.clip(cosines, 0, 1), pairs)
+_ANSWERED, _CUT, _BLANK, _MISSING = range(4)
+
+
+def _compared(record: EvaluationRecord, texts: _Encoded) -> tuple[list[tuple[int, int]], Pairs, NDArray[np.int64]]:
+    """((conversation, turn) of each pair, (P, 2) positions of its texts, -1 where there is no answer, (P,) how)."""
+    places, pairs, how = [], [], []
+    for conversation, turn, reference, reply in pairs_of(record):
+        places.append((conversation, turn))
+        answered = is_answer(reply)
+        pairs.append((texts.position(reference), texts.position(reply)) if is_answer(reply) else (-1, -1))
+        how.append(_ANSWERED if answered else _MISSING if reply is None else _BLANK)
+    return places, np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(how, dtype=np.int64)
+
+
+def _told(pairs: Pairs, how: NDArray[np.int64], texts: _Encoded) -> NDArray[np.float64]:
+    """(P, 2) cosine, and how it was answered."""
+    found = np.stack([np.zeros(len(pairs)), how], axis=1)
+    answered = how == _ANSWERED
+    if answered.any():
+        vectors, cut = np.concatenate(texts.vectors), np.concatenate(texts.cut)
+        both = pairs[answered]
+        found[answered, 0] = _cosines(vectors[both[:, 0]], vectors[both[:, 1]])
+        found[answered, 1] = np.where(cut[both].any(axis=1), _CUT, _ANSWERED)
+    return found
+
+
+def of_rows(rows: Rows, topics: Topics = None) -> dict[str, float]:
+    """Of rows (N, turns, 2): the cosine of each pair, and how it was answered; nan where there is no such turn."""
+    asked = ~np.isnan(rows[..., 1])
+    cosines, how = rows[..., 0][asked], rows[..., 1][asked]
+    parts = in_parts(NAME, np.clip(rows[..., 0], 0, 1), topics)
+    some = len(how) > 0
     counts = {
-        "raw": float(cosines.mean()) if len(pairs) else float("nan"),
-        "coverage": len(answered) / len(pairs) if len(pairs) else float("nan"),
-        "missing": float(sum(reply is None for reply in pairs.replies)),
-        "blank": float(sum(reply is not None for reply in pairs.replies) - len(answered)),
-        "truncated": float(np.count_nonzero(cut[both].any(axis=1))),
+        "raw": float(cosines.mean()) if some else float("nan"),
+        "coverage": np.count_nonzero(how <= _CUT) / len(how) if some else float("nan"),
+        "missing": float(np.count_nonzero(how == _MISSING)),
+        "blank": float(np.count_nonzero(how == _BLANK)),
+        "truncated": float(np.count_nonzero(how == _CUT)),
     }
     return {NAME: parts.pop(NAME), **counts, **parts}
 
@@ -131,6 +179,7 @@ def _with(options: SemanticOptions, beside: Path | None = None, device: str = "a
         _PLAIN,
         formula=f"mean over replies of max(0, cos(e(reply), e(reference))), e = {which}",
         function=similarity.of_one,
+        of_rows=of_rows,
         batch=similarity.of_all,
         missing=similarity.missing,
         on_device=lambda device: _with(options, beside, device),

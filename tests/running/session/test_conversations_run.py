@@ -13,7 +13,8 @@ import ianvs
 from ianvs.base.errors import ConfigError, PluginError
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import conversation_of, samples_of
-from ianvs.exam.kinds.conversation_kind import checked_replies, packed, unpacked
+from ianvs.exam.kinds.conversation_kind import checked_replies
+from ianvs.exam.metrics.replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part, columns_of
 from ianvs.exam.scenarios.views import TrainView
 from tests.edits import edited
@@ -183,7 +184,7 @@ def test_an_object_array_of_lists_will_do():
 @settings(max_examples=60, deadline=None)
 def test_what_is_stored_is_what_was_replied(replies):
     kept = checked_replies(replies, [len(said) for said in replies], "P")
-    assert unpacked(packed(kept))[0].tolist() == kept
+    assert list(Replies(packed(kept))) == kept
     for said, stored in zip(replies, kept, strict=True):
         for text, found in zip(said, stored, strict=True):
             assert text is None or found == text or any("\ud800" <= letter <= "\udfff" for letter in text)

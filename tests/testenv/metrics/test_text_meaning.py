@@ -120,9 +120,9 @@ def test_a_text_that_the_encoder_cuts_off_is_counted(folder):
 
 def test_all_evaluations_of_a_case_at_once_give_what_each_gives_alone(folder):
     cells = [record(REFERENCES, REFERENCES), record(REFERENCES[:1], [["Ann.", "2022."]]), record([["b"]], [None])]
-    values, about = metric().batch(cells)
-    for cell, parts in zip(cells, values, strict=True):
-        assert parts == pytest.approx(metric().function(cell), abs=1e-4)
+    rows, about = metric().batch(cells)
+    for cell, of_cell in zip(cells, rows, strict=True):
+        assert metric().of_rows(of_cell, None) == pytest.approx(metric().function(cell), abs=1e-4)
     assert about["encoder"] == PACKAGE
     assert about["revision"] == f"{PACKAGE} {importlib.metadata.version(PACKAGE)}"
 
@@ -144,8 +144,8 @@ def test_a_folder_is_named_relative_to_the_testenv_and_told_by_its_content(folde
     shutil.copytree(folder, tmp_path / "encoder")
     place = Place(tmp_path / "testenv.yaml", 1, 1)
     local = resolve(MetricSpec("semantic_similarity", options={"encoder": "encoder"}, place=place))
-    values, about = local.batch([record([["a"]], [["a"]])])
-    assert values[0]["semantic_similarity"] == pytest.approx(1)
+    [rows], about = local.batch([record([["a"]], [["a"]])])
+    assert local.of_rows(rows, None)["semantic_similarity"] == pytest.approx(1)
     before = about["revision"]
     assert before.startswith("sha256:")
     (tmp_path / "encoder" / "README.md").write_text("other")
@@ -213,5 +213,5 @@ def test_the_encoder_is_on_the_device_of_the_job(folder, monkeypatch, device, gi
 
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", spy)
     chosen = metric().on_device(device)
-    values, _ = chosen.batch([record(REFERENCES, REFERENCES)])
-    assert seen == [given] and values[0]["semantic_similarity"] == pytest.approx(1, abs=1e-6)
+    [rows], _ = chosen.batch([record(REFERENCES, REFERENCES)])
+    assert seen == [given] and chosen.of_rows(rows, None)["semantic_similarity"] == pytest.approx(1, abs=1e-6)

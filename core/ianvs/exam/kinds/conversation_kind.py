@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -13,10 +12,10 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.listing import column
 from ianvs.exam.kinds.kind import Kind
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part
 
 
@@ -44,8 +43,8 @@ class ConversationKind(Kind):
     def record(
         self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
-        wanted, topics = unpacked(truth)
-        return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)
+        wanted = Replies(truth)
+        return replace(about, y_true=wanted, y_pred=Replies(said.labels), topics=wanted.topics)
 
     def misfit(self, metric: str, error: Exception) -> str:
         return (
@@ -72,18 +71,6 @@ def checked_replies(found: Any, turns: Sequence[int], where: str) -> list[list[s
         _replies(said, count, f"{where}: conversation {n}", wanted)
         for n, (said, count) in enumerate(zip(found, turns, strict=True))
     ]
-
-
-def packed(replies: Sequence[Sequence[str | None]], topics: Sequence[str] | None = None) -> NDArray[np.uint8]:
-    """Lists of replies, and what each conversation is about, as the bytes of a json text."""
-    text = json.dumps({"replies": [list(said) for said in replies], "topics": None if topics is None else list(topics)})
-    return np.frombuffer(text.encode(), dtype=np.uint8)
-
-
-def unpacked(stored: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
-    """((N,) lists of replies, (N,) topics or None), as they were packed."""
-    found = json.loads(stored.tobytes())
-    return column(found["replies"]), None if found["topics"] is None else np.array(found["topics"], dtype=str)
 
 
 def _replies(said: object, count: int, where: str, wanted: str) -> list[str | None]:

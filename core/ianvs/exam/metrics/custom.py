@@ -28,6 +28,7 @@ import numpy as np
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
+from ianvs.exam.metrics.replies import Replies
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -134,11 +135,14 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
         return _computed(where, lambda: asked(seen))
 
     source = metric.source or (shown_path(spec.url) if spec.url else "")
-    return replace(metric, name=spec.name, aliases=(), source=source, function=evaluate)
+    plain = replace(metric, by_sample=None, of_rows=None)
+    return replace(plain, name=spec.name, aliases=(), source=source, function=evaluate)
 
 
 def _own(labels: Any) -> Any:
     """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give their own."""
+    if isinstance(labels, Replies):
+        return np.asarray(labels)
     return labels.copy() if isinstance(labels, np.ndarray) else labels
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics.confusion import confusion_matrix
+from ianvs.exam.metrics.confusion import ClassCounts, class_counts, class_indices, confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
+from ianvs.exam.metrics.replies import Replies
 
-Labels = NDArray[Any] | LabelPictures
+Labels = NDArray[Any] | LabelPictures | Replies
+Rows = NDArray[Any]
+Topics = NDArray[np.str_] | None
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,8 @@ class EvaluationRecord:
     """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
 
     y_true, y_pred: (N,) labels. Of label pictures LabelPictures (label_pictures.py), for a metric that reads
-    them, else None: only counts are kept. Of conversations (N,) lists of replies, one for each turn; in y_pred None
-    where a reply is missing.
+    them, else None: only counts are kept. Of conversations Replies (replies.py), N lists of replies, one for each turn;
+    in y_pred None where a reply is missing.
     counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
     which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
     labels: class indices that the test set is about, in the order of its class list; None: all.
@@ -52,12 +55,41 @@ class EvaluationRecord:
         """(C, C) int64: [i, j] samples of class i that were predicted as class j.
 
         (C, C+1) of label pictures, and where "unseen" may be answered: the last column is of answers that are no class.
+        With many classes it is large: `class_counts` has what most scores need.
         """
+        return self.counts if self.counts is not None else confusion_matrix(*self._labels, **self._classes)
+
+    @cached_property
+    def class_counts(self) -> ClassCounts:
+        """What the confusion matrix says of each class alone, counted without it."""
         if self.counts is not None:
-            return self.counts
+            return ClassCounts.of_matrix(self.counts)
+        return class_counts(*self.class_indices, len(self.classes))
+
+    @cached_property
+    def class_indices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(true, predicted) of each sample, C where "unseen" was answered. Raises ValueError for other labels."""
+        return class_indices(*self._labels, **self._classes)
+
+    @property
+    def _labels(self) -> tuple[Labels, Labels]:
         if self.y_true is None or self.y_pred is None:
             raise ValueError("neither labels nor a confusion matrix are stored")
-        return confusion_matrix(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
+        return self.y_true, self.y_pred
+
+    @property
+    def _classes(self) -> _Classes:
+        return {"num_classes": len(self.classes), "none": self.unseen is not None}
+
+    def forget(self) -> None:
+        """Let go of what was counted; it is counted anew when asked for."""
+        for name in ("confusion", "class_counts", "class_indices"):
+            vars(self).pop(name, None)
+
+
+class _Classes(TypedDict):
+    num_classes: int
+    none: bool
 
 
 Fed = Callable[[int, EvaluationRecord], float | Mapping[str, float]]
@@ -85,9 +117,15 @@ class Metric:
     partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
     pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix
     mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
-    # Of a "score" that is cheaper to compute of many evaluations at once: (values in their order, what they were
-    # computed with). `function` gives the same value of one.
-    batch: Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]] | None = field(
+    # Of a "score" that goes sample by sample: what it makes of each, (N, ...), and the score of such rows, with the
+    # topics of their samples where its parts are wanted. `function` is one after the other. A score without some of the
+    # samples is then that of the other rows.
+    by_sample: Callable[[EvaluationRecord], Rows] | None = field(default=None, compare=False, repr=False)
+    of_rows: Callable[[Rows, Topics], float | Mapping[str, float]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    # The rows of many evaluations, where it is cheaper to make them at once, and what they were made with.
+    batch: Callable[[Sequence[EvaluationRecord]], tuple[list[Rows], Mapping[str, str]]] | None = field(
         default=None, compare=False, repr=False
     )
     # Of a "score" with state over rounds: makes what is fed the evaluations of one test set, (round, evaluation) in

@@ -1,0 +1,83 @@
+"""Replies to many conversations, compressed, as metrics see them: a sequence that is read where it is asked for."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ianvs.exam.metrics.lazy_array import LazyArray
+
+Turns = Sequence[str | None]
+"""The replies to one conversation; None where one is missing."""
+
+_MARK = b"R2"  # the first bytes; up to ianvs 0.2 they were those of a json text
+_HEAD = 10  # bytes, with the length of what comes before the first block
+_BLOCK = 1 << 18  # characters that are compressed together, and read at once
+
+
+class Replies(LazyArray):
+    """N lists of replies. One list by its index, several by a slice or a mask, one after the other by iterating.
+
+    topics: (N,) what each conversation is about; None where that isn't known.
+    """
+
+    def __init__(self, stored: NDArray[np.uint8]) -> None:
+        """stored: what `packed` made."""
+        if stored[: len(_MARK)].tobytes() != _MARK:
+            earlier = json.loads(stored.tobytes())
+            stored = packed(earlier["replies"], earlier["topics"])
+        begin = int.from_bytes(stored[len(_MARK) : _HEAD].tobytes(), "little")
+        head = json.loads(zlib.decompress(stored[_HEAD:begin].tobytes()))
+        self._data, self._ends, self._first = stored[begin:], head["ends"], head["first"]
+        self.topics: NDArray[np.str_] | None = None if head["topics"] is None else np.array(head["topics"], dtype=str)
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def __iter__(self) -> Iterator[Turns]:
+        for block in range(len(self._ends) - 1):
+            yield from self._block(block)
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, int | np.integer) or isinstance(index, bool):
+            return np.asarray(self)[index]
+        position = range(len(self))[index]
+        block = bisect_right(self._first, position) - 1
+        return self._block(block)[position - self._first[block]]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        found = np.empty(len(self), dtype=object)
+        found[:] = list(self)
+        return found
+
+    def _block(self, block: int) -> list[Turns]:
+        text = zlib.decompress(self._data[self._ends[block] : self._ends[block + 1]].tobytes())
+        found: list[Turns] = json.loads(text)
+        return found
+
+
+def packed(replies: Iterable[Turns], topics: Sequence[str] | None = None) -> NDArray[np.uint8]:
+    """Lists of replies, and what each conversation is about, as bytes for the store."""
+    blocks: list[bytes] = []
+    first, block, size = [0], list[Turns](), 0
+    for said in replies:
+        block.append(list(said))
+        size += 1 + sum(len(reply or "") for reply in said)
+        if size >= _BLOCK:
+            blocks.append(zlib.compress(json.dumps(block).encode()))
+            first.append(first[-1] + len(block))
+            block, size = [], 0
+    if block:
+        blocks.append(zlib.compress(json.dumps(block).encode()))
+        first.append(first[-1] + len(block))
+    ends = [0, *np.cumsum([len(one) for one in blocks], dtype=int).tolist()]
+    told = {"topics": None if topics is None else list(topics), "ends": ends, "first": first}
+    head = zlib.compress(json.dumps(told).encode())
+    begin = (_HEAD + len(head)).to_bytes(_HEAD - len(_MARK), "little")
+    return np.frombuffer(b"".join([_MARK, begin, head, *blocks]), dtype=np.uint8)
