@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric, Rows, Topics
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["SCORES", "ratio"]
@@ -37,24 +37,20 @@ def _right(record: EvaluationRecord) -> NDArray[np.bool_]:
     return np.equal(truth, predicted)
 
 
-def _share(right: Rows, topics: Topics = None) -> float:
-    return np.count_nonzero(right) / right.size if right.size else float("nan")
-
-
 @score_metric(
     "accuracy",
     aliases=("Accuracy", "acc", "pixel_accuracy"),
     formula="sum_c TP_c / N",
     source="Sokolova & Lapalme 2009",
-    by_sample=_right,
-    of_rows=_share,
 )
 def accuracy(record: EvaluationRecord) -> float:
     """Share of samples (pixels of label pictures) that are predicted right."""
     if record.counts is None:
-        return _share(_right(record))
-    total = int(record.counts.sum())
-    return int(record.counts.trace()) / total if total else float("nan")
+        right = record.by_sample("accuracy", _right)
+        hits, total = int(np.count_nonzero(right)), right.size
+    else:
+        hits, total = int(record.counts.trace()), int(record.counts.sum())
+    return hits / total if total else float("nan")
 
 
 @score_metric(
@@ -83,16 +79,15 @@ def f1(record: EvaluationRecord) -> float:
     "exact_match",
     formula="|{n : y_pred[n] == y_true[n]}| / N",
     source="Rajpurkar et al. 2016, section 6.1, without its normalisation of text",
-    of_rows=lambda rows, _: mean(rows.astype(np.float64)),
 )
-def exact_match(record: EvaluationRecord) -> Rows:
+def exact_match(record: EvaluationRecord) -> float:
     """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
     if record.y_true is None or record.y_pred is None:
         raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
     if len(record.y_true) != len(record.y_pred):
         raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
-    same = (np.array_equal(truth, answer) for truth, answer in zip(record.y_true, record.y_pred, strict=True))
-    return np.fromiter(same, dtype=bool, count=len(record.y_true))
+    both = zip(record.y_true, record.y_pred, strict=True)
+    return mean(record.by_sample("exact_match", lambda _: np.array([float(np.array_equal(*one)) for one in both])))
 
 
 @score_metric(

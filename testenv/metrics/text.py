@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric, Topics
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.testenv.metrics.letter_counts import cosine, letter_counts
 
 __all__ = ["TEXT_SCORES", "in_parts", "in_rows", "is_answer", "lcs_length", "normalised", "pairs_of", "words"]
 
 Array = NDArray[np.float64]
+Parts = dict[str, float]
+TextPairs = Sequence[tuple[str, str]]
 
 # A word is a run of letters and digits; of scripts that put no blanks between words, each sign is one.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
 )
 _BLOCK = 1 << 19  # characters of texts that are compared at once
-_LETTERS = (2, 4)  # shortest and longest run of letters that lexical_similarity counts
 
 
 def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | None]]:
@@ -54,33 +54,34 @@ def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | No
             yield index, turn, reference or "", reply
 
 
-def by_pair(record: EvaluationRecord, score: Callable[[Sequence[tuple[str, str]]], Iterable[float]]) -> Array:
-    """(N, turns) the score of every reply, 0 of one that is missing or blank; nan where there is no such turn.
+def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], Iterable[float]]) -> Parts:
+    """The parts of the metric `name` that is the mean of a score of all replies; one that is missing or blank has 0.
 
     score: of each (reply, reference). It is called with a block of them: texts may be more than fit into memory.
     """
-    places, scores = list[tuple[int, int]](), list[float]()
-    block, at, size = list[tuple[str, str]](), list[int](), 0
 
-    def flush() -> None:
-        for position, value in zip(at, score(block), strict=True):
-            scores[position] = value
-        block.clear()
-        at.clear()
+    def rows(record: EvaluationRecord) -> Array:
+        places, scores = list[tuple[int, int]](), list[float]()
+        block, at, size = list[tuple[str, str]](), list[int](), 0
+        for conversation, turn, reference, reply in pairs_of(record):
+            places.append((conversation, turn))
+            scores.append(0.0)
+            if is_answer(reply):
+                block.append((reply, reference))
+                at.append(len(scores) - 1)
+                size += len(reply) + len(reference)
+            if size >= _BLOCK:
+                scores = _filled(scores, at, score(block))
+                block, at, size = [], [], 0
+        return in_rows(places, _filled(scores, at, score(block) if block else ()))
 
-    for conversation, turn, reference, reply in pairs_of(record):
-        places.append((conversation, turn))
-        scores.append(0.0)
-        if is_answer(reply):
-            block.append((reply, reference))
-            at.append(len(scores) - 1)
-            size += len(reply) + len(reference)
-        if size >= _BLOCK:
-            flush()
-            size = 0
-    if block:
-        flush()
-    return in_rows(places, scores)
+    return in_parts(name, record.by_sample(name, rows), record.topics)
+
+
+def _filled(scores: list[float], at: Sequence[int], values: Iterable[float]) -> list[float]:
+    for position, value in zip(at, values, strict=True):
+        scores[position] = value
+    return scores
 
 
 def is_answer(reply: str | None) -> TypeGuard[str]:
@@ -98,14 +99,14 @@ def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike) -> Array:
     return rows
 
 
-def in_parts(name: str, rows: Array, topics: Topics = None) -> dict[str, float]:
+def in_parts(name: str, rows: Array, topics: NDArray[np.str_] | None = None) -> Parts:
     """The mean of all pairs under `name`, then the means of "turn_1", "turn_2", ... and of "topic <name>".
 
-    rows: as of `by_pair`.
+    rows: (N, turns), nan where there is no such turn.
     """
     asked = ~np.isnan(rows)
     scores, (samples, turns) = rows[asked], np.nonzero(asked)
-    parts = {name: float(scores.mean()) if len(scores) else float("nan")}
+    parts: Parts = {name: float(scores.mean()) if len(scores) else float("nan")}
     numbers = np.unique(turns).tolist()
     if len(numbers) > 1:
         parts |= {f"turn_{number + 1}": float(scores[turns == number].mean()) for number in numbers}
@@ -146,16 +147,14 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
     "lexical_similarity",
     formula="mean over replies of cos(c(reply), c(reference)), c: counts of runs of 2 to 4 letters",
     source="letter n-gram profiles, Cavnar & Trenkle 1994",
-    of_rows=partial(in_parts, "lexical_similarity"),
 )
-def lexical_similarity(record: EvaluationRecord) -> Array:
+def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
     """How near replies are to their references in spelling, 0 to 1; says nothing of meaning, and needs no encoder."""
 
-    def cosines(pairs: Sequence[tuple[str, str]]) -> Array:
-        replies, references = (_letter_counts([normalised(text) for text in one]) for one in zip(*pairs, strict=True))
-        return np.asarray(replies.multiply(references).sum(axis=1)).ravel()
+    def cosines(pairs: TextPairs) -> Iterator[float]:
+        return (cosine(letter_counts(normalised(reply)), letter_counts(normalised(true))) for reply, true in pairs)
 
-    return by_pair(record, cosines)
+    return by_pair("lexical_similarity", record, cosines)
 
 
 @score_metric(
@@ -163,11 +162,14 @@ def lexical_similarity(record: EvaluationRecord) -> Array:
     aliases=("EM",),
     formula="share of replies that equal their reference after NFKC, folding of case and joining of blanks",
     source="Rajpurkar et al. 2016, section 6.1; articles and punctuation are kept here",
-    of_rows=partial(in_parts, "reply_exact_match"),
 )
-def reply_exact_match(record: EvaluationRecord) -> Array:
+def reply_exact_match(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of replies that equal their reference but for case and blanks; part of it is not enough."""
-    return by_pair(record, lambda pairs: (float(normalised(reply) == normalised(true)) for reply, true in pairs))
+
+    def equal(pairs: TextPairs) -> Iterator[float]:
+        return (float(normalised(reply) == normalised(reference)) for reply, reference in pairs)
+
+    return by_pair("reply_exact_match", record, equal)
 
 
 @score_metric(
@@ -175,27 +177,25 @@ def reply_exact_match(record: EvaluationRecord) -> Array:
     aliases=("rougeL", "ROUGE-L"),
     formula="mean over replies of 2 P R / (P + R), P = L / |reply|, R = L / |reference|, L = |LCS| in words",
     source="Lin 2004, section 3, with beta = 1",
-    of_rows=partial(in_parts, "ROUGE_L"),
 )
-def rouge_l(record: EvaluationRecord) -> Array:
+def rouge_l(record: EvaluationRecord) -> Mapping[str, float]:
     """F1 of the longest common subsequence of words of reply and reference, 0 to 1; mean over replies."""
 
     def f1(reply: str, reference: str) -> float:
         said, wanted = words(reply), words(reference)
         return 2 * lcs_length(said, wanted) / (len(said) + len(wanted)) if said and wanted else 0.0
 
-    return by_pair(record, lambda pairs: (f1(*pair) for pair in pairs))
+    return by_pair("ROUGE_L", record, lambda pairs: (f1(*pair) for pair in pairs))
 
 
 @score_metric(
     "reply_coverage",
     formula="|{replies that are there and not blank}| / |{turns of users}|",
     source="plain count; such replies are left out in Continual-NExT",
-    of_rows=partial(in_parts, "reply_coverage"),
 )
-def reply_coverage(record: EvaluationRecord) -> Array:
+def reply_coverage(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of the turns that were answered at all."""
-    return by_pair(record, lambda pairs: [1.0] * len(pairs))
+    return by_pair("reply_coverage", record, lambda pairs: [1.0] * len(pairs))
 
 
 def _texts(value: object, index: int) -> list[str | None]:
@@ -204,20 +204,6 @@ def _texts(value: object, index: int) -> list[str | None]:
     if not isinstance(value, list | tuple) or any(text is not None and not isinstance(text, str) for text in value):
         raise ValueError(f"sample {index} holds {value!r}; this score is of texts, or of lists of replies")
     return list(value)
-
-
-def _letter_counts(texts: Sequence[str]) -> Any:
-    """(len(texts), 2**20) sparse rows of length 1: counts of runs of letters within words, hashed to columns.
-
-    What HashingVectorizer makes of them. A word is taken apart once, however often it occurs in a text.
-    """
-    from sklearn.feature_extraction import FeatureHasher
-    from sklearn.feature_extraction.text import HashingVectorizer
-    from sklearn.preprocessing import normalize
-
-    runs = HashingVectorizer(analyzer="char_wb", ngram_range=_LETTERS, lowercase=False).build_analyzer()
-    counts = (((run, count) for word, count in Counter(text.split()).items() for run in runs(word)) for text in texts)
-    return normalize(FeatureHasher(2**20, input_type="pair", alternate_sign=False).transform(counts), copy=False)
 
 
 TEXT_SCORES = defined_in(globals(), Metric)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ from pydantic import Field
 
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.exam.data.options import Options, check_options
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric, Rows, Topics
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.text import TEXT_SCORES, in_parts, in_rows, is_answer, pairs_of
-from ianvs.testenv.metrics.text_encoder import Encoder, find_encoder
+from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encoder
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
@@ -25,8 +26,6 @@ __all__ = ["TEXT", "SemanticOptions", "semantic_similarity"]
 
 NAME = "semantic_similarity"
 _BLOCK = 1 << 20  # characters of texts that are encoded in one call
-
-Pairs = NDArray[np.int64]
 
 
 class SemanticOptions(Options):
@@ -64,83 +63,81 @@ class _Similarity:
 
         A negative cosine counts 0; the part "raw" is the mean of the cosines as they are.
         """
-        return of_rows(self.of_all([record])[0][0], record.topics)
+        return _parts(record.by_sample(NAME, self._rows), record.topics)
 
-    def of_all(self, cells: Sequence[EvaluationRecord]) -> tuple[list[Rows], Mapping[str, str]]:
-        """Every text is encoded once, wherever and how often it occurs. Rows as `of_rows` takes them."""
+    def about(self) -> Mapping[str, str]:
+        """What it was computed with."""
+        place = self._place  # fetched by now
+        revision = place.revision if place else self.options.revision or "unknown"
+        return {"encoder": self.options.encoder, "revision": revision, "device": self._texts.device}
+
+    @property
+    def _place(self) -> EncoderPlace | None:
+        return find_encoder(self.options.encoder, self.options.revision, self._beside)
+
+    @cached_property
+    def _texts(self) -> _Encoded:
         if (why := self.missing()) is not None:
             raise IanvsError(why)
-        place = find_encoder(self.options.encoder, self.options.revision, self._beside)
-        encoder = Encoder(self.options.encoder, place, self.options.revision, self._device)
-        place = place or find_encoder(self.options.encoder, self.options.revision, self._beside)  # fetched by now
-        texts = _Encoded(encoder, self.options.batch_size)
-        compared = [_compared(cell, texts) for cell in cells]
-        texts.flush()
-        about = {
-            "encoder": self.options.encoder,
-            "revision": place.revision if place else self.options.revision or "unknown",
-            "device": encoder.device,
-        }
-        return [in_rows(places, _told(pairs, how, texts)) for places, pairs, how in compared], about
+        encoder = Encoder(self.options.encoder, self._place, self.options.revision, self._device)
+        return _Encoded(encoder, self.options.batch_size)
+
+    def _rows(self, record: EvaluationRecord) -> NDArray[np.float64]:
+        """(N, turns, 2) cosine of each pair, and how it was answered; nan where there is no such turn."""
+        places, both, how = list[tuple[int, int]](), list[tuple[int, int]](), list[int]()
+        for conversation, turn, reference, reply in pairs_of(record):
+            places.append((conversation, turn))
+            if is_answer(reply):
+                both.append((self._texts.position(reference), self._texts.position(reply)))
+            how.append(_ANSWERED if is_answer(reply) else _MISSING if reply is None else _BLANK)
+        told = np.stack([np.zeros(len(how)), how], axis=1)
+        if both:
+            answered = np.equal(how, _ANSWERED)
+            vectors, cut = self._texts.vectors(np.array(both))
+            told[answered, 0] = _cosines(vectors[:, 0], vectors[:, 1])
+            told[answered, 1] = np.where(cut.any(axis=1), _CUT, _ANSWERED)
+        return in_rows(places, told)
 
 
 class _Encoded:
-    """Vectors of distinct texts by their position. Texts are encoded a block at a time, and not kept."""
+    """Vectors of texts by their position. Each is encoded once, wherever and how often it occurs, and not kept."""
 
     def __init__(self, encoder: Encoder, batch_size: int) -> None:
+        self.device = encoder.device
         self._encoder, self._batch_size = encoder, batch_size
         self._positions: dict[bytes, int] = {}
-        self._block: list[str] = []
+        self._waiting: list[str] = []
         self._size = 0
-        self.vectors: list[NDArray[np.float32]] = []
-        self.cut: list[NDArray[np.bool_]] = []
+        self._known: list[tuple[NDArray[np.float32], bool]] = []
 
     def position(self, text: str) -> int:
-        known = len(self._positions)
-        found = self._positions.setdefault(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest(), known)
-        if found == known:
-            self._block.append(text)
+        key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()
+        if key not in self._positions:
+            self._positions[key] = len(self._positions)
+            self._waiting.append(text)
             self._size += len(text)
             if self._size >= _BLOCK:
-                self.flush()
-        return found
+                self._encode()
+        return self._positions[key]
 
-    def flush(self) -> None:
-        if self._block:
-            vectors, cut = self._encoder.encode(self._block, self._batch_size)
-            self.vectors.append(vectors)
-            self.cut.append(cut)
-        self._block, self._size = [], 0
+    def vectors(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """((..., D) vectors, (...) whether a text was cut off) of (...) positions."""
+        if self._waiting:
+            self._encode()
+        found = [self._known[position] for position in positions.ravel().tolist()]
+        vectors = np.stack([vector for vector, _ in found])
+        return vectors.reshape(*positions.shape, -1), np.reshape([cut for _, cut in found], positions.shape)
+
+    def _encode(self) -> None:
+        vectors, cut = self._encoder.encode(self._waiting, self._batch_size)
+        self._known += zip(vectors, cut.tolist(), strict=True)
+        self._waiting, self._size = [], 0
 
 
 _ANSWERED, _CUT, _BLANK, _MISSING = range(4)
 
 
-def _compared(record: EvaluationRecord, texts: _Encoded) -> tuple[list[tuple[int, int]], Pairs, NDArray[np.int64]]:
-    """((conversation, turn) of each pair, (P, 2) positions of its texts, -1 where there is no answer, (P,) how)."""
-    places, pairs, how = [], [], []
-    for conversation, turn, reference, reply in pairs_of(record):
-        places.append((conversation, turn))
-        answered = is_answer(reply)
-        pairs.append((texts.position(reference), texts.position(reply)) if is_answer(reply) else (-1, -1))
-        how.append(_ANSWERED if answered else _MISSING if reply is None else _BLANK)
-    return places, np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(how, dtype=np.int64)
-
-
-def _told(pairs: Pairs, how: NDArray[np.int64], texts: _Encoded) -> NDArray[np.float64]:
-    """(P, 2) cosine, and how it was answered."""
-    found = np.stack([np.zeros(len(pairs)), how], axis=1)
-    answered = how == _ANSWERED
-    if answered.any():
-        vectors, cut = np.concatenate(texts.vectors), np.concatenate(texts.cut)
-        both = pairs[answered]
-        found[answered, 0] = _cosines(vectors[both[:, 0]], vectors[both[:, 1]])
-        found[answered, 1] = np.where(cut[both].any(axis=1), _CUT, _ANSWERED)
-    return found
-
-
-def of_rows(rows: Rows, topics: Topics = None) -> dict[str, float]:
-    """Of rows (N, turns, 2): the cosine of each pair, and how it was answered; nan where there is no such turn."""
+def _parts(rows: NDArray[np.float64], topics: NDArray[np.str_] | None) -> dict[str, float]:
     asked = ~np.isnan(rows[..., 1])
     cosines, how = rows[..., 0][asked], rows[..., 1][asked]
     parts = in_parts(NAME, np.clip(rows[..., 0], 0, 1), topics)
@@ -179,8 +176,7 @@ def _with(options: SemanticOptions, beside: Path | None = None, device: str = "a
         _PLAIN,
         formula=f"mean over replies of max(0, cos(e(reply), e(reference))), e = {which}",
         function=similarity.of_one,
-        of_rows=of_rows,
-        batch=similarity.of_all,
+        about=similarity.about,
         missing=similarity.missing,
         on_device=lambda device: _with(options, beside, device),
     )

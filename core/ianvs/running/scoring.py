@@ -6,7 +6,7 @@ A score is also computed without parts of the samples: how much of it is chance 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.exam.metrics.label_pictures import LabelPictures
-from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric, Rows
+from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.metrics.replies import Replies
 from ianvs.plugins.loader import cause
@@ -29,15 +29,12 @@ from ianvs.running.planning.identity import metric_key
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import finite, score_curve
 
-Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Rows], Mapping[str, str]]]
 Seen = TypeVar("Seen")
 Said = TypeVar("Said")
 Parts = dict[str, float | None] | None
 Score = tuple[float | None, Parts]  # the number, and the parts where there are some
 Numbers = NDArray[np.float64]
 Wanted = tuple[MetricSpec, str, Metric]  # with the key of its values
-_Row = Sequence[EvaluationRecord | None]  # what is known of each test set
-_Rows = dict[str, list[Rows | None]]  # [j] by the key of a metric
 
 
 def score_case(request: CaseRequest) -> None:
@@ -55,7 +52,7 @@ def score_case(request: CaseRequest) -> None:
     resolved = [(spec, key, resolve(spec)) for spec, key in missing]
     metrics = [(spec, key, of.on_device(request.device) if of.on_device else of) for spec, key, of in resolved]
     over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
-    if scores := [one for one in metrics if one[2].level != "matrix"]:
+    if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
         _write_scores(request, record, scores)
     for spec, key, metric in over_matrix:  # they read the scores
         of, of_key = next((of, of_key) for of, of_key in request.scores if metric_key(spec, of) == key)
@@ -76,59 +73,44 @@ def score_case(request: CaseRequest) -> None:
 
 def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wanted]) -> None:
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
-    at_once = any(metric.batch is not None for _, _, metric in metrics)
     wanted = not KINDS[record.kind].stores_truth and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request) if wanted else None
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
-    alone = [one for one in metrics if one[2].batch is None and one[1] not in state]  # the answers of a round tell them
-    found = {key: _Found() for _, key, _ in metrics}
-    kept: list[_Row] = []  # where a metric wants everything at once
-    last: tuple[_Row, _Rows] = ([], {})
+    alone = [one for one in metrics if one[1] not in state]  # the answers of a round alone tell them
+    values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
+    details: dict[str, list[list[Parts]]] = {key: [] for _, key, _ in metrics}
+    between: dict[str, dict[int, Numbers]] = {key: {} for _, key, _ in metrics}
+    in_rounds: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}  # [k] (G, J)
+    last: Sequence[EvaluationRecord | None] = []
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
-    when: list[int | None] = []
     for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds):
-        when.append(arrived)
-        kept += [row] if at_once else []
-        scores, by_sample = _row_scores(alone, row)
-        for _, key, metric in metrics:
-            if key in state:
-                scores[key] = state[key].row_scores(metric, row, at_end=arrived is None)
-            if key in scores:
-                found[key].add(arrived, scores[key])
-        if arrived is None:
-            last = row, by_sample
-            few = _left_out(alone, row, by_sample, FEW_GROUPS) if by_round else {}
-            for _, key, _ in alone:
-                found[key].in_rounds.append(few.get(key, np.empty(0)))
-    for spec, key, metric in metrics:
-        if metric.batch is not None:
-            last[1][key] = _at_once(spec, metric, metric.batch, list(zip(when, kept, strict=True)), found[key])
-    without = _left_out([one for one in metrics if one[2].over_rounds == "last" and one[1] not in state], *last, GROUPS)
-    for _, key, _ in metrics:
-        one = found[key]
-        cases.write_score(
-            request.case.id, key, one.values, one.details, {} if key in state else one.between, one.about,
-            without.get(key), _by_group(one.in_rounds), after,
-        )  # fmt: skip
-
-
-class _Found:
-    """What is known of one metric. values[k]: (J,) numbers; details[k][j]: parts; in_rounds[k]: (G, J), or empty."""
-
-    def __init__(self) -> None:
-        self.values: list[Numbers] = []
-        self.details: list[list[Parts]] = []
-        self.between: dict[int, Numbers] = {}
-        self.in_rounds: list[Numbers] = []
-        self.about: Mapping[str, str] | None = None
-
-    def add(self, arrived: int | None, row: Sequence[Score]) -> None:
+        scores = _row_scores(alone, row)
         if arrived is not None:
-            self.between[arrived] = _numbers(row)
-            return
-        self.values.append(_numbers(row))
-        self.details.append([parts for _, parts in row])
+            for key, told in scores.items():
+                between[key][arrived] = _numbers(told)
+            continue
+        last = row
+        scores |= {key: state[key].row_scores(metric, row) for _, key, metric in metrics if key in state}
+        for key, told in scores.items():
+            values[key].append(_numbers(told))
+            details[key].append([parts for _, parts in told])
+        for one in alone if by_round else ():
+            in_rounds[one[1]].append(_part_scores(one, row, FEW_GROUPS))
+    for one in metrics:
+        _, key, metric = one
+        by_last = metric.over_rounds == "last" and one in alone
+        cases.write_score(
+            request.case.id,
+            key,
+            np.array(values[key]),
+            details[key],
+            between[key],
+            None if metric.about is None else metric.about(),
+            _part_scores(one, last, GROUPS) if by_last else None,
+            _by_group(in_rounds[key]),
+            after,
+        )
 
 
 def _numbers(row: Sequence[Score]) -> Numbers:
@@ -144,10 +126,8 @@ class _OverRounds:
         self._of: dict[int, Fed] = {}
         self._round = -1
 
-    def row_scores(self, metric: Metric, row: _Row, *, at_end: bool) -> list[Score]:
-        """at_end: of a round; what is asked within one is not fed."""
-        if not at_end:
-            return [(None, None)] * len(row)
+    def row_scores(self, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
+        """Of what was answered at the end of the next round."""
         self._round += 1
         return [self._fed(metric, j, as_read(metric, cell)) for j, cell in enumerate(row)]
 
@@ -163,80 +143,40 @@ class _OverRounds:
         return _score(self._spec, metric, _guarded(self._spec, feed, seen))
 
 
-def _row_scores(
-    metrics: Sequence[Wanted], row: _Row, refused: set[str] | None = None
-) -> tuple[dict[str, list[Score]], _Rows]:
-    """The scores of each metric, and what those that go sample by sample make of the samples.
-
-    Test set after test set: what one metric counts is there for the next, and of one test set at a time. refused: takes
-    the keys of metrics that can't be computed; None: that is an error.
-    """
+def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None]) -> dict[str, list[Score]]:
+    """Test set after test set: what one metric counts is there for the next, and no more than that of one of them."""
     scores: dict[str, list[Score]] = {key: [] for _, key, _ in metrics}
-    by_sample: _Rows = {key: [] for _, key, metric in metrics if metric.by_sample is not None and not metric.pooled}
-    together = pooled(row) if any(metric.pooled for _, _, metric in metrics) else None
-    for cells, wanted in ((row, False), ([together], True)):
-        asked = [one for one in metrics if one[2].pooled is wanted]
-        for cell in cells if asked else ():
-            for spec, key, metric in asked:
-                try:
-                    rows = _by_sample(spec, metric, cell) if key in by_sample else None
-                    by_sample.get(key, []).append(rows)
-                    told = score_of(spec, metric, as_read(metric, cell)) if rows is None else None
-                    scores[key].append(told or _of_rows(spec, metric, rows, cell))
-                except IanvsError:
-                    if refused is None:
-                        raise
-                    refused.add(key)
-            if cell is not None:
-                cell.forget()
-    return scores, by_sample
-
-
-def _by_sample(spec: MetricSpec, metric: Metric, cell: EvaluationRecord | None) -> Rows | None:
-    """None: where it was not asked, or samples are not told apart."""
-    if cell is None or metric.by_sample is None or not _size(cell):
-        return None
-    return _guarded(spec, metric.by_sample, cell)
-
-
-def _of_rows(spec: MetricSpec, metric: Metric, rows: Rows | None, cell: EvaluationRecord | None = None) -> Score:
-    """With the parts by topic where `cell`, whose rows they are, tells the topics."""
-    score, topics = metric.of_rows, None if cell is None else cell.topics
-    if rows is None or score is None:
-        return None, None
-    return _score(spec, metric, _guarded(spec, lambda rows: score(rows, topics), rows))
-
-
-def _left_out(metrics: Sequence[Wanted], row: _Row, by_sample: _Rows, groups: int) -> dict[str, Numbers]:
-    """By metric: (G, J) scores without the g-th group of samples.
-
-    by_sample: of each test set, as of `_row_scores`. A metric that needs more samples is missing, and one that has no
-    number: nothing is known of their chance.
-    """
-    found: dict[str, list[Numbers]] = {key: [] for _, key, metric in metrics if not metric.mapping}
-    others = [one for one in metrics if one[1] in found and one[1] not in by_sample]
-    read = [cell and _whole(cell) for cell in row] if others else []
-    refused = set[str]()
-    for kept in without_groups(row, groups):
-        part = [None if cell is None or of is None else _part(cell, of) for cell, of in zip(read, kept, strict=False)]
-        scores = _row_scores([one for one in others if one[1] not in refused], part, refused)[0]
+    for cell in row:
         for spec, key, metric in metrics:
-            if key in by_sample and key in found:
-                both = zip(by_sample[key], kept, strict=True)
-                scores[key] = [
-                    _of_rows(spec, metric, None if rows is None or of is None else rows[of]) for rows, of in both
-                ]
-        for key in scores.keys() - refused:
-            found[key].append(_numbers(scores[key]))
-    return {key: np.array(without) for key, without in found.items() if without and key not in refused}
+            if not metric.pooled:
+                scores[key].append(score_of(spec, metric, as_read(metric, cell)))
+        if cell is not None:
+            cell.forget()
+    for spec, key, metric in metrics:
+        if metric.pooled:
+            scores[key].append(score_of(spec, metric, pooled(row)))
+    return scores
+
+
+def _part_scores(one: Wanted, row: Sequence[EvaluationRecord | None], groups: int) -> Numbers:
+    """(G, J) without the g-th group. Empty for a metric that needs more samples: then nothing is known of their chance.
+
+    So it is for one that has no number of its own.
+    """
+    _, key, metric = one
+    try:
+        parts = () if metric.mapping else without_groups(row, groups)
+        return np.array([_numbers(_row_scores([one], part)[key]) for part in parts])
+    except IanvsError:
+        return np.empty(0)
 
 
 def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
     """(G, K, J) of [k] (G, J), nan after a round that nothing was asked after; None where numbers of groups differ."""
-    if len({len(one) for one in rounds if len(one)}) != 1:
+    known = [one for one in rounds if len(one)]
+    if len({len(one) for one in known}) != 1:
         return None
-    nothing = np.full_like(next(one for one in rounds if len(one)), np.nan)
-    return np.stack([one if len(one) else nothing for one in rounds], axis=1)
+    return np.stack([one if len(one) else np.full_like(known[0], np.nan) for one in rounds], axis=1)
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
@@ -246,17 +186,17 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
     return replace(cell, y_true=None, y_pred=None)
 
 
-def pooled(row: _Row) -> EvaluationRecord | None:
+def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
     """The samples of all test sets that were asked as those of one; None where none was asked.
 
     Of what not all of them have, nothing is kept.
     """
-    records = [_whole(record) for record in row if record is not None]
+    records = [record for record in row if record is not None]
     if not records:
         return None
 
     def joined(columns: Sequence[object]) -> NDArray[Any] | None:
-        arrays = [column for column in columns if isinstance(column, np.ndarray)]
+        arrays = [np.asarray(column) for column in columns if isinstance(column, np.ndarray | Replies)]
         return np.concatenate(arrays) if len(arrays) == len(columns) else None
 
     counts = joined([None if record.counts is None else record.counts[None] for record in records])
@@ -330,21 +270,6 @@ def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDA
     return ~np.isin(truth, taught)
 
 
-def _at_once(
-    spec: MetricSpec, metric: Metric, batch: Batch, rows: Sequence[tuple[int | None, _Row]], found: _Found
-) -> list[Rows | None]:
-    """Add the scores of all evaluations to `found`; what it made of the samples after the last round."""
-    values, found.about = _guarded(spec, batch, [cell for _, row in rows for cell in row if cell is not None])
-    left = iter(values)
-    last: list[Rows | None] = []
-    for arrived, row in rows:
-        each = [None if cell is None else next(left) for cell in row]
-        both = zip(row, each, strict=True)
-        found.add(arrived, [_of_rows(spec, metric, one, cell) for cell, one in both])
-        last = each if arrived is None else last
-    return last
-
-
 def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | ScoreMatrix | None) -> Score:
     """(number, parts): a metric that yields a mapping gives parts, and its number is the part of its own name."""
     if seen is None or metric.function is None:
@@ -377,8 +302,8 @@ _SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differe
 _BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen")
 
 
-def without_groups(row: _Row, groups: int) -> Iterator[list[NDArray[np.bool_] | None]]:
-    """[j] the samples of test set j without the g-th of its groups, which are drawn at random and equally large.
+def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Iterator[list[EvaluationRecord | None]]:
+    """[j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
 
     There are `groups` of them, or as many as the smallest test set has samples. None where samples are not kept (of
     label pictures only counts are), or where a test set has a single one.
@@ -389,7 +314,10 @@ def without_groups(row: _Row, groups: int) -> Iterator[list[NDArray[np.bool_] | 
         return
     drawn = [None if record is None else _drawn(_size(record), groups) for record in row]
     for group in range(groups):
-        yield [None if of is None else of != group for of in drawn]
+        yield [
+            None if record is None or of is None else _part(record, of != group)
+            for record, of in zip(row, drawn, strict=True)
+        ]
 
 
 def _size(record: EvaluationRecord) -> int:
@@ -403,18 +331,11 @@ def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
     return np.asarray(np.random.default_rng(_SEED).permutation(samples) % groups)
 
 
-def _whole(record: EvaluationRecord) -> EvaluationRecord:
-    """With replies that are read, where samples are picked from them many times."""
-    if not isinstance(record.y_true, Replies):
-        return record
-    return replace(record, y_true=np.asarray(record.y_true), y_pred=np.asarray(record.y_pred))
-
-
 def _part(record: EvaluationRecord, kept: NDArray[np.bool_]) -> EvaluationRecord:
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    parts = {name: values[name][kept] for name in _BY_SAMPLE if values[name] is not None}
-    extras = {name: value[kept] for name, value in record.extras.items()}
-    return replace(record, **parts, extras=extras, counts=None)
+    parts = {name: values[kept] for name in _BY_SAMPLE if (values := getattr(record, name)) is not None}
+    part = replace(record, **parts, extras={name: value[kept] for name, value in record.extras.items()}, counts=None)
+    part.rows.update({name: rows[kept] for name, rows in record.rows.items()})
+    return part
 
 
 def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:

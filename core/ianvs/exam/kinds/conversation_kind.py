@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds.kind import Kind
+from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.replies import Replies, packed
@@ -25,6 +25,10 @@ class ConversationKind(Kind):
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]
         return lambda found, where: checked_replies(found, turns, where)
+
+    def shortened(self, answers: list[list[str | None]]) -> tuple[list[list[str | None]], int]:
+        cut = sum(len(reply or "") > LONGEST_ANSWER for said in answers for reply in said)
+        return [[reply and reply[:LONGEST_ANSWER] for reply in said] for said in answers] if cut else answers, cut
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         [(_, replies)] = answers

@@ -27,10 +27,7 @@ def confusion_matrix(
 
 
 class ClassCounts(NamedTuple):
-    """Of each of C classes, (C,) int64: samples that are of it and predicted as it, that are predicted, that are of it.
-
-    The diagonal, the sums of columns and the sums of rows of a confusion matrix.
-    """
+    """Of each class, (C,) int64: samples of it that are predicted as it, that are predicted as it, that are of it."""
 
     hits: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -40,11 +37,10 @@ class ClassCounts(NamedTuple):
     def of_matrix(cls, counts: NDArray[np.int64]) -> ClassCounts:
         return cls(counts.diagonal(), counts.sum(axis=0)[: len(counts)], counts.sum(axis=1))
 
-
-def class_counts(truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> ClassCounts:
-    """Of what `class_indices` gives."""
-    each = (truth[truth == predicted], predicted.ravel(), truth.ravel())
-    return ClassCounts(*(np.bincount(one, minlength=num_classes)[:num_classes] for one in each))
+    @classmethod
+    def of_labels(cls, truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> ClassCounts:
+        each = (truth[truth == predicted], predicted.ravel(), truth.ravel())
+        return cls(*(np.bincount(one, minlength=num_classes)[:num_classes] for one in each))
 
 
 def class_indices(

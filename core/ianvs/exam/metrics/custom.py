@@ -135,15 +135,12 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
         return _computed(where, lambda: asked(seen))
 
     source = metric.source or (shown_path(spec.url) if spec.url else "")
-    plain = replace(metric, by_sample=None, of_rows=None)
-    return replace(plain, name=spec.name, aliases=(), source=source, function=evaluate)
+    return replace(metric, name=spec.name, aliases=(), source=source, function=evaluate)
 
 
 def _own(labels: Any) -> Any:
     """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give their own."""
-    if isinstance(labels, Replies):
-        return np.asarray(labels)
-    return labels.copy() if isinstance(labels, np.ndarray) else labels
+    return np.array(labels) if isinstance(labels, np.ndarray | Replies) else labels
 
 
 def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, float]:

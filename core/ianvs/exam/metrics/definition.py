@@ -5,20 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.types import Curve, ScoreMatrix
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric, Rows, Topics
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 
 _BESIDE_R = ("untrained", "joint", "single_task", "curve")
 
 Array = NDArray[np.float64]
 Unit = Literal["change", "score", "ratio", "relative change"]
-Score = Callable[[EvaluationRecord], float | Mapping[str, float] | Rows]
+Score = Callable[[EvaluationRecord], float | Mapping[str, float]]
 
 
 class _OfScore(TypedDict, total=False):
@@ -31,8 +31,6 @@ class _OfScore(TypedDict, total=False):
     pictures: bool
     pooled: bool
     over_rounds: Literal["last", "mean"]
-    by_sample: Callable[[EvaluationRecord], Rows]
-    of_rows: Callable[[Rows, Topics], float | Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -67,22 +65,11 @@ def mean(values: Iterable[float] | Array) -> float:
 
 
 def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_OfScore]) -> Callable[[Score], Metric]:
-    """Decorate a function of `EvaluationRecord`. The rest is as in `Metric`.
+    """Decorate a function of `EvaluationRecord`. The rest is as in `Metric`."""
 
-    One with `of_rows` alone is the `by_sample` of its metric, and no score yet.
-    """
-
-    def define(function: Any) -> Metric:
-        score, of_rows = function, more.get("of_rows")
-        if of_rows is not None and "by_sample" not in more:
-            more["by_sample"] = function
-
-            def score(record: EvaluationRecord) -> float | Mapping[str, float]:
-                return of_rows(function(record), record.topics)
-
-            score.__doc__ = function.__doc__
-
-        return Metric(name, "score", _first_line(function), source=source, formula=formula, function=score, **more)
+    def define(function: Score) -> Metric:
+        summary = _first_line(function)
+        return Metric(name, "score", summary, source=source, formula=formula, function=function, **more)
 
     return define
 

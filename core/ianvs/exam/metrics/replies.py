@@ -6,6 +6,7 @@ import json
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _BLOCK = 1 << 18  # characters that are compressed together, and read at once
 
 
 class Replies(LazyArray):
-    """N lists of replies. One list by its index, several by a slice or a mask, one after the other by iterating.
+    """N lists of replies. One list by its index, one after the other by iterating; by a slice or a mask they are fewer.
 
     topics: (N,) what each conversation is about; None where that isn't known.
     """
@@ -35,30 +36,34 @@ class Replies(LazyArray):
         begin = int.from_bytes(stored[len(_MARK) : _HEAD].tobytes(), "little")
         head = json.loads(zlib.decompress(stored[_HEAD:begin].tobytes()))
         self._data, self._ends, self._first = stored[begin:], head["ends"], head["first"]
+        self._positions, self._read = np.arange(self._first[-1]), (-1, list[Turns]())
         self.topics: NDArray[np.str_] | None = None if head["topics"] is None else np.array(head["topics"], dtype=str)
 
     def __len__(self) -> int:
-        return int(self._first[-1])
+        return len(self._positions)
 
     def __iter__(self) -> Iterator[Turns]:
-        for block in range(len(self._ends) - 1):
-            yield from self._block(block)
+        return map(self._at, self._positions.tolist())
 
     def __getitem__(self, index: Any) -> Any:
-        if not isinstance(index, int | np.integer) or isinstance(index, bool):
-            return np.asarray(self)[index]
-        position = range(len(self))[index]
-        block = bisect_right(self._first, position) - 1
-        return self._block(block)[position - self._first[block]]
+        picked = self._positions[index]
+        if picked.ndim == 0:
+            return self._at(int(picked))
+        found = copy(self)
+        found._positions, found.topics = picked, None if self.topics is None else self.topics[index]
+        return found
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         found = np.empty(len(self), dtype=object)
         found[:] = list(self)
         return found
 
-    def _block(self, block: int) -> list[Turns]:
-        text = zlib.decompress(self._data[self._ends[block] : self._ends[block + 1]].tobytes())
-        found: list[Turns] = json.loads(text)
+    def _at(self, position: int) -> Turns:
+        block = bisect_right(self._first, position) - 1
+        if block != self._read[0]:
+            text = zlib.decompress(self._data[self._ends[block] : self._ends[block + 1]].tobytes())
+            self._read = block, json.loads(text)
+        found: Turns = self._read[1][position - self._first[block]]
         return found
 
 

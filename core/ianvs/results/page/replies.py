@@ -144,12 +144,13 @@ class CaseReplies:
         """(N, turns) of each test set after each round. They are computed once, and kept with the case."""
         if (known := self._cases.similarities(self._id)) is not None:
             return known
+        found = {}
         metric = find(_SIMILARITY)
-        assert metric is not None and metric.by_sample is not None, "it is ours"
-        records = (
-            (Asked(j, index), EvaluationRecord((), self._questions[j].truth, said)) for index, j, said in self._said()
-        )
-        found = {asked: metric.by_sample(record) for asked, record in records}
+        assert metric is not None and metric.function is not None, "it is ours"
+        for index, j, said in self._said():
+            record = EvaluationRecord((), self._questions[j].truth, said)
+            metric.function(record)
+            found[Asked(j, index)] = record.rows[_SIMILARITY]
         self._cases.keep_similarities(self._id, found)
         return found
 
@@ -162,14 +163,22 @@ def reply_pieces(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseRe
             row = rows[key]
             settings = "; ".join(f"{name}={cell_text(value)}" for name, value in row.hyperparameters.items())
             about = (row.testenv, row.algorithm, settings, result.case.seed)
-            yield digest([replies.digest, *about]), _lines(about, replies)
+            yield digest([replies.digest, *about]), _Lines(about, replies)
 
 
-def _lines(about: Sequence[Value], replies: Iterable[Reply]) -> Iterator[str]:
-    for reply in replies:
-        asked = reply.question
-        texts = (asked.test, asked.sample, asked.turn, asked.prompt, asked.expected, reply.said or "")
-        yield csv_of([(*about, reply.round, *texts, f"{reply.similarity:.4f}")], texts_alone=True)
+@dataclass(frozen=True)
+class _Lines:
+    """Of one case. about: how its row is called, and its seed."""
+
+    about: Sequence[Value]
+    replies: CaseReplies
+
+    def __iter__(self) -> Iterator[str]:
+        for reply in self.replies:
+            asked = reply.question
+            texts = (asked.test, asked.sample, asked.turn, asked.prompt, asked.expected, reply.said or "")
+            line = (*self.about, reply.round, *texts, f"{reply.similarity:.4f}")
+            yield csv_of([line], texts_alone=True)
 
 
 @dataclass(frozen=True)

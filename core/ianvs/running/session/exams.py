@@ -77,7 +77,7 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         metric = resolve(metric_spec)
         if metric.level == "matrix" and metric_spec.url is not None:
             tried: EvaluationRecord | ScoreMatrix | None = _perfect_scores(exam)
-        elif metric.level == "score" and metric.batch is None:
+        elif metric.level == "score" and metric.about is None:
             tried = as_read(metric, seen)
         else:
             continue

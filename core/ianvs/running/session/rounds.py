@@ -144,6 +144,7 @@ class CaseRounds:
             "untrained",
             eval_seconds=spent.seconds,
             eval_cpu_seconds=spent.cpu_seconds,
+            cut_answers=spent.cut,
             measures=measures,
             sealing=self._sealing(),
         )
@@ -201,6 +202,7 @@ class CaseRounds:
             eval_seconds=asked.seconds,
             train_cpu_seconds=trained.cpu_seconds,
             eval_cpu_seconds=asked.cpu_seconds,
+            cut_answers=asked.cut,
             peak_memory_bytes=learner.peak_bytes(),
             peak_gpu_bytes=state.peak_gpu_bytes,
             memory_samples=state.memory_samples,
