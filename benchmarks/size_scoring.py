@@ -3,10 +3,10 @@
     python benchmarks/size_scoring.py [ROW ...] [--tenth] [--folder DIR]
 
 Rows: classes (1 000 in 40 rounds, 10 000 test samples), more_classes (10 000 in 10 rounds), rounds (1 000, with 1 000
-test sets), long_answers (800 of 100 000 characters) and replies (20 000 in replies.csv). The data are made up and lie
-in DIR, which is a temporary folder if not said otherwise. --tenth: of a tenth of each size. Memory is the peak of
-anonymous and shared memory of the process that does it, its libraries included; processor seconds are without those of
-imports. Works on Linux.
+test sets), long_answers (800 of 100 000 characters, where 1 000 are expected) and replies (20 000 in replies.csv). The
+data are made up and lie in DIR, which is a temporary folder if not said otherwise. --tenth: of a tenth of each size.
+Memory is the peak of anonymous and shared memory of the process that does it, its libraries included; processor seconds
+are without those of imports. Works on Linux.
 """
 
 from __future__ import annotations
@@ -169,13 +169,16 @@ def texts(count: int, length: int, seed: int) -> Iterator[str]:
         yield " ".join(words[word] for word in drawn)[:length]
 
 
-def conversation_case(folder: Path, rounds: int, count: int, length: int) -> None:
-    """One test set of `count` questions, each answered by a text of `length` characters after each of `rounds`."""
+def conversation_case(folder: Path, rounds: int, count: int, length: int, wanted: int) -> None:
+    """One test set of `count` questions, each answered by a text of `length` characters after each of `rounds`.
+
+    wanted: characters of what was expected.
+    """
     said = (([packed([text] for text in texts(count, length, seed))]) for seed in range(1, rounds + 1))
     names = [[f"sample {n}" for n in range(count)]]
     prompts = [packed([[f"Question {n}?"] for n in range(count)])]
     manifest = {"tests": [{"samples": one} for one in names]}
-    truth = [packed([text] for text in texts(count, length, 0))]
+    truth = [packed([text] for text in texts(count, wanted, 0))]
     write_case(folder, "conversation", truth, said, manifest=manifest, pictures=prompts)
 
 
@@ -239,12 +242,12 @@ def rounds(folder: Path, part: int) -> list[Line]:
 
 
 def long_answers(folder: Path, part: int) -> list[Line]:
-    conversation_case(folder, 1, 800 // part, 100_000)
+    conversation_case(folder, 1, 800 // part, 100_000, 1000)
     return scored(folder, "lexical_similarity", "reply_exact_match", memory=100, seconds=100, size=None)
 
 
 def replies(folder: Path, part: int) -> list[Line]:
-    conversation_case(folder, 4, 5000 // part, 2500)
+    conversation_case(folder, 4, 5000 // part, 2500, 2500)
     first, second = measured(write_replies, folder), measured(write_replies, folder)
     for path in (folder / "rank").iterdir():
         path.unlink()

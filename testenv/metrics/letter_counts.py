@@ -11,25 +11,43 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LetterCounts", "cosine", "letter_counts"]
+__all__ = ["LetterCounter", "LetterCounts", "cosine"]
 
 _SHORTEST, _LONGEST = 2, 4  # letters of a run; a word has a blank at either end
 _COLUMNS = 1 << 20
+_MOST_WORDS = 50_000  # that are remembered
 
 LetterCounts = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Columns in ascending order, and values; as a vector it has length 1."""
 
 
-def letter_counts(text: str) -> LetterCounts:
-    counts = Counter[str]()
-    for word, count in Counter(text.split()).items():
-        padded = f" {word} "
-        for size in range(_SHORTEST, _LONGEST + 1):
-            for start in range(len(padded) - size + 1):
-                counts[padded[start : start + size]] += count
-    columns, at = np.unique(_hashes(list(counts)) % _COLUMNS, return_inverse=True)
-    values = np.bincount(at, weights=list(counts.values()), minlength=len(columns))
-    return columns, values / np.sqrt((values * values).sum() or 1)
+class LetterCounter:
+    """Counts runs of letters in texts. Words that it knows are not taken apart again."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, NDArray[np.int64]] = {}  # of the runs of a word
+
+    def counts(self, text: str) -> LetterCounts:
+        words = Counter(text.split())
+        if len(self._columns) > _MOST_WORDS:
+            self._columns.clear()
+        self._learn([word for word in words if word not in self._columns])
+        of_words = [self._columns[word] for word in words]
+        times = np.repeat(list(words.values()), [len(one) for one in of_words])
+        columns, at = np.unique(np.concatenate([np.empty(0, np.int64), *of_words]), return_inverse=True)
+        values = np.bincount(at, weights=times, minlength=len(columns))
+        return columns, values / np.sqrt((values * values).sum() or 1)
+
+    def _learn(self, words: list[str]) -> None:
+        runs = [_runs(f" {word} ") for word in words]
+        columns = _hashes([run for of_word in runs for run in of_word]) % _COLUMNS
+        ends = np.cumsum([len(of_word) for of_word in runs])
+        self._columns |= zip(words, np.split(columns, ends[:-1]), strict=True) if words else {}
+
+
+def _runs(word: str) -> list[str]:
+    sizes = range(_SHORTEST, _LONGEST + 1)
+    return [word[start : start + size] for size in sizes for start in range(len(word) - size + 1)]
 
 
 def cosine(first: LetterCounts, second: LetterCounts) -> float:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
-from ianvs.testenv.metrics.letter_counts import cosine, letter_counts
+from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
 
 __all__ = ["TEXT_SCORES", "in_parts", "in_rows", "is_answer", "lcs_length", "normalised", "pairs_of", "words"]
 
@@ -151,8 +151,11 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
 def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
     """How near replies are to their references in spelling, 0 to 1; says nothing of meaning, and needs no encoder."""
 
+    counter = LetterCounter()
+
     def cosines(pairs: TextPairs) -> Iterator[float]:
-        return (cosine(letter_counts(normalised(reply)), letter_counts(normalised(true))) for reply, true in pairs)
+        both = (map(counter.counts, map(normalised, pair)) for pair in pairs)
+        return (cosine(reply, reference) for reply, reference in both)
 
     return by_pair("lexical_similarity", record, cosines)
 

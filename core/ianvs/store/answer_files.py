@@ -1,9 +1,8 @@
 """predictions.npz: what was answered in and after one round.
 
-What is of one kind, such as the labels of all test sets, is one array after the other in one compressed array: a round
-may ask a thousand test sets of a few samples. `asked` lists which test set was asked when; "0" are arrays one after the
-other, "0 of" which of those asked each belongs to, and where it ends; "1" and "1 of" are the next kind. These lists are
-stored as differences, which shrink to nothing. `extras` holds the name of what each kind is, "" for labels.
+A round may ask a thousand test sets of a few samples, so what is of one kind, such as the labels of all test sets, is
+one array. `asked` lists which test set was asked when. "0" holds the first kind, "0 of" which of those asked each part
+belongs to, and where it ends; both lists as differences, which shrink to nothing. `extras` names the kinds, "" labels.
 
 Up to ianvs 0.2 every array was alone: "3" the labels of test set 3 after the round, "3@120" after 120 samples,
 "3 probe" something beside.
@@ -40,7 +39,8 @@ def write_predictions(path: Path | IO[bytes], predictions: Mapping[Asked, Predic
 
 def read_predictions(path: Path) -> dict[Asked, Predictions]:
     with np.load(path, allow_pickle=False) as stored:
-        found = _found(stored) if "asked" in stored.files else _found_alone(stored)
+        alone = ((*_asked_of(name), values) for name, values in stored.items())
+        found = _found(stored) if "asked" in stored.files else list(alone)
     labels = {asked: values for asked, extra, values in found if not extra}
     extras: dict[Asked, dict[str, NDArray[Any]]] = {asked: {} for asked in labels}
     for asked, extra, values in found:
@@ -65,10 +65,6 @@ def _found(stored: Mapping[str, NDArray[Any]]) -> Found:
             found.append((asked[number], extra, values[start:end]))
             start = end
     return found
-
-
-def _found_alone(stored: Mapping[str, NDArray[Any]]) -> Found:
-    return [(*_asked_of(name), values) for name, values in stored.items()]
 
 
 def _asked_of(name: str) -> tuple[Asked, str]:

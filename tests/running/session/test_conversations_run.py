@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 import ianvs
 from ianvs.base.errors import ConfigError, PluginError
+from ianvs.base.types import Asked
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import conversation_of, samples_of
+from ianvs.exam.kinds import LONGEST_ANSWER
 from ianvs.exam.kinds.conversation_kind import checked_replies
 from ianvs.exam.metrics.replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part, columns_of
 from ianvs.exam.scenarios.views import TrainView
+from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import write_job
 
@@ -105,6 +108,18 @@ def test_a_failed_conversation_is_counted_and_stays_in_the_denominator(tmp_path)
     case = case_of(run(tmp_path, mute="Since when?"))
     np.testing.assert_allclose(case.matrices["reply_coverage"].values[1], [1 / 3, 1 / 3])
     np.testing.assert_allclose(case.matrices["EM"].values[1], [1 / 3, 1 / 3])
+
+
+def test_an_answer_that_is_too_long_is_cut_with_a_note(tmp_path):
+    path = run(tmp_path)
+    plugin = tmp_path / "plugin.py"
+    known = 'self.known.get(text, "?")'
+    plugin.write_text(edited(plugin.read_text(), known, f'{known} + "é" * {LONGEST_ANSWER}'))
+    case = case_of(path)
+    stored = CaseStore(tmp_path / "ws").predictions(case.case.id, 2)[Asked(0)]
+    assert {len(reply) for turns in Replies(stored.labels) for reply in turns} == {LONGEST_ANSWER}
+    assert case.rounds[2].cut_answers == 6
+    assert f"18 answers cut off after {LONGEST_ANSWER} characters" in case.warnings
 
 
 def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):

@@ -7,11 +7,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
-from ianvs.exam.metrics.lazy_array import LazyArray
-
 _LEVEL = 6  # of zlib: label pictures shrink to a few percent, and a higher level gains little
+
+
+class LazyArray(NDArrayOperatorsMixin):
+    """Does what its `__array__` can do, so that a metric written for arrays works too."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
+        arrays = (np.asarray(one) if isinstance(one, LazyArray) else one for one in inputs)
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
 
 
 class LabelPictures(LazyArray):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ianvs.exam.metrics.lazy_array import LazyArray
+from ianvs.exam.metrics.label_pictures import LazyArray
 
 Turns = Sequence[str | None]
 """The replies to one conversation; None where one is missing."""
@@ -69,16 +69,8 @@ class Replies(LazyArray):
 
 def packed(replies: Iterable[Turns], topics: Sequence[str] | None = None) -> NDArray[np.uint8]:
     """Lists of replies, and what each conversation is about, as bytes for the store."""
-    blocks: list[bytes] = []
-    first, block, size = [0], list[Turns](), 0
-    for said in replies:
-        block.append(list(said))
-        size += 1 + sum(len(reply or "") for reply in said)
-        if size >= _BLOCK:
-            blocks.append(zlib.compress(json.dumps(block).encode()))
-            first.append(first[-1] + len(block))
-            block, size = [], 0
-    if block:
+    blocks, first = list[bytes](), [0]
+    for block in _blocks(replies):
         blocks.append(zlib.compress(json.dumps(block).encode()))
         first.append(first[-1] + len(block))
     ends = [0, *np.cumsum([len(one) for one in blocks], dtype=int).tolist()]
@@ -86,3 +78,15 @@ def packed(replies: Iterable[Turns], topics: Sequence[str] | None = None) -> NDA
     head = zlib.compress(json.dumps(told).encode())
     begin = (_HEAD + len(head)).to_bytes(_HEAD - len(_MARK), "little")
     return np.frombuffer(b"".join([_MARK, begin, head, *blocks]), dtype=np.uint8)
+
+
+def _blocks(replies: Iterable[Turns]) -> Iterator[list[Turns]]:
+    block, size = list[Turns](), 0
+    for said in replies:
+        block.append(list(said))
+        size += 1 + sum(len(reply or "") for reply in said)
+        if size >= _BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
