@@ -65,19 +65,15 @@ def content(path: Path | str) -> bytes | None:
         raise _unreadable(Path(path), error) from error
 
 
-def sealed(value: Mapping[str, object], name: str) -> dict[str, object]:
-    """`value` with its digest. name: what it is, such as its place: under another one the digest does not hold."""
-    return {**value, _SEAL: _seal(value, name)}
-
-
 def sealed_text(value: Mapping[str, object], name: str) -> str:
-    whole = sealed(value, name)
+    """`value` with its digest. name: what it is, such as its place: under another one the digest does not hold."""
+    whole = {**value, _SEAL: _seal(value, name)}
     text = json.dumps(whole)
     return (json.dumps(whole, indent=1) if len(text) < _READABLE else text) + "\n"
 
 
 def parsed(text: bytes, name: str, before: Sequence[int | str] | None = None) -> dict[str, object] | None:
-    """What `sealed` made of it, with the digest; None if it is damaged, changed, or something else.
+    """What `sealed_text` was given, with the digest; None if it is damaged, changed, or something else.
 
     before: of the file when it was believed and `noted`. Nobody has to look at the seal of the same bytes again, which
     takes most of the time where there are thousands of files.

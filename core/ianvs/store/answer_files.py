@@ -58,13 +58,13 @@ def read_extras(path: Path) -> set[str]:
 
 def _found(stored: Mapping[str, NDArray[Any]]) -> Found:
     asked = [Asked(test, None if samples < 0 else samples) for test, samples in _sums(stored["asked"])]
-    found: Found = []
+    found: list[tuple[int, str, NDArray[Any]]] = []
     for name, extra in enumerate(stored["extras"].tolist()):
         values, start = stored[f"{name}"], 0
         for number, end in _sums(stored[f"{name} of"]):
-            found.append((asked[number], extra, values[start:end]))
+            found.append((number, extra, values[start:end]))
             start = end
-    return found
+    return [(asked[number], extra, values) for number, extra, values in sorted(found, key=lambda one: one[0])]
 
 
 def _asked_of(name: str) -> tuple[Asked, str]:

@@ -40,6 +40,16 @@ class StoredModule:
     seen: tuple[int, ...] = ()
     new: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, told: Mapping[str, Any], folder: Path) -> StoredModule:
+        """From what `told` made of one whose files lie in `folder` now."""
+        path = None if told["path"] is None else folder / told["path"]
+        return cls(told["kind"], told["instance"], path, told["calls"], tuple(told["seen"]), tuple(told["new"]))
+
+    def told(self, folder: Path) -> dict[str, object]:
+        """Ready for JSON, with the path as it is below `folder`."""
+        return {**vars(self), "path": None if self.path is None else self.path.relative_to(folder).as_posix()}
+
 
 @dataclass(frozen=True)
 class RoundFolder:
@@ -61,10 +71,7 @@ class RoundFolder:
         if not any(self.model.iterdir()):
             self.model.rmdir()
         write_predictions(self.folder / "predictions.npz", predictions)
-        told = [
-            {**vars(one), "path": None if one.path is None else one.path.relative_to(self.model).as_posix()}
-            for one in modules
-        ]
+        told = [one.told(self.model) for one in modules]
         files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
         sealing = None if result.sealing is None else vars(result.sealing)
         stored = {**vars(result), "sealing": sealing, "modules": told, "files": files, "after": self.after}
@@ -91,17 +98,7 @@ def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
 
 def stored_modules(stored: Mapping[str, Any], folder: Path) -> tuple[StoredModule, ...]:
     """From the content of round.json, of the round in `folder`; whether or not what they saved is still there."""
-    return tuple(
-        StoredModule(
-            one["kind"],
-            one["instance"],
-            None if one["path"] is None else folder / "model" / one["path"],
-            one["calls"],
-            tuple(one["seen"]),
-            tuple(one["new"]),
-        )
-        for one in stored["modules"]
-    )
+    return tuple(StoredModule.of(one, folder / "model") for one in stored["modules"])
 
 
 GATHERED = "gathered.json"

@@ -13,7 +13,6 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
-from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part
@@ -44,9 +43,7 @@ class ConversationKind(Kind):
         heard = asked if part.transform is None else part.transform(asked)
         return packed([one["user"] for one in heard])
 
-    def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
-    ) -> EvaluationRecord:
+    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         wanted = Replies(truth)
         return replace(about, y_true=wanted, y_pred=Replies(said.labels), topics=wanted.topics)
 
