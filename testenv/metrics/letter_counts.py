@@ -79,4 +79,5 @@ def _hashes(texts: list[str]) -> NDArray[np.int64]:
 
 
 def _rotated(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    return np.bitwise_or(words << np.uint32(bits), words >> np.uint32(32 - bits))
+    rotated: NDArray[np.uint32] = (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+    return rotated

@@ -23,8 +23,8 @@ class TextKind(Kind):
         return lambda found, where: _texts(check(found, where))
 
     def shortened(self, answers: NDArray[np.str_]) -> tuple[NDArray[np.str_], int]:
-        cut = np.char.str_len(answers) > LONGEST_ANSWER
-        return answers.astype(f"<U{LONGEST_ANSWER}") if cut.any() else answers, np.count_nonzero(cut)
+        cut = int(np.count_nonzero(np.char.str_len(answers) > LONGEST_ANSWER))
+        return answers.astype(f"<U{LONGEST_ANSWER}") if cut else answers, cut
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         return _texts(samples.y[positions])
