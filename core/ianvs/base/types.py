@@ -172,7 +172,7 @@ class RoundResult:
     unscored: str = ""  # why the learner gave no scores, where the exam asks for some
     cut_answers: int = 0  # texts that were longer than is kept of one
     sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
-    unsaved: str = ""  # of the first round: what a copy that loads what was saved does not bring back
+    unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back
 
 
 SEALING_VERSION = 2

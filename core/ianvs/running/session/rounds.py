@@ -160,7 +160,7 @@ class CaseRounds:
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             said = (result.remark, self._examination.broken_down(predictions, index))
-            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index))
+            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index, len(names)))
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._answered | predictions)
@@ -219,12 +219,12 @@ class CaseRounds:
         copies = Sealing.weakest(Sealing(copies=copies) for copies in one.asked or ("new processes",)).copies
         return Sealing(how, copies, "files" not in one.walls, missing, denied, SEALING_VERSION)
 
-    def _unsaved(self, index: int) -> str:
+    def _unsaved(self, index: int, count: int) -> str:
         """What is lost when the case goes on from what was saved, looked at once; "" where nothing was taught."""
-        if index > 1 or not self._data_server.samples:
+        if not self._data_server.samples:
             return ""
-        strict = self._request.sealing == "strict"
-        said = lost_in_saving(self._examination, self.learner, self._model, index, strict=strict)
+        strict, last = self._request.sealing == "strict", index == count
+        said = lost_in_saving(self._examination, self.learner, self._model, index, last=last, strict=strict)
         return hide_secrets(said, known=self._request.secrets)
 
     def _say(self, index: int, count: int, doing: str) -> None:
