@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.sizes.measuring import Row, disk
 from ianvs.base.types import Asked, CaseResult, Predictions, RoundResult, TestCase
 from ianvs.config.spec import MetricSpec
+from ianvs.exam.metrics.packed_replies import packed
 from ianvs.exam.metrics.registry import names
-from ianvs.exam.metrics.replies import packed
 from ianvs.results.page.replies import CaseReplies, Exams
 from ianvs.results.page.reply_file import write_reply_file
 from ianvs.results.report.row_tables import csv_of
