@@ -138,6 +138,7 @@ class CaseRounds:
             "untrained",
             eval_seconds=self._examination.spent.seconds,
             eval_cpu_seconds=self._examination.spent.cpu_seconds,
+            cut_answers=self._examination.spent.cut,
             measures=dict(self.learner.state.measures),
             sealing=self._sealing(),
         )
@@ -197,6 +198,7 @@ class CaseRounds:
             eval_seconds=asked.seconds,
             train_cpu_seconds=trained.cpu_seconds,
             eval_cpu_seconds=asked.cpu_seconds,
+            cut_answers=asked.cut,
             peak_memory_bytes=learner.peak_bytes(),
             peak_gpu_bytes=state.peak_gpu_bytes,
             memory_samples=state.memory_samples,
