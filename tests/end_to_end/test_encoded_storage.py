@@ -12,6 +12,7 @@ import ianvs
 from ianvs.cli.command_line import main
 from ianvs.exam.data.cache_entries import cache_entries
 from ianvs.running.scheduler.case_loop import Listener
+from ianvs.running.session import lent_rows, row_server
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import write_job
@@ -189,3 +190,15 @@ def test_a_file_that_changes_while_cases_run_ends_them_with_a_message(tmp_path):
     [found] = ianvs.run(job, listener=Late())
     assert found.status == "failed"
     assert "was changed after the samples were listed" in found.failure.message
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 30])
+def test_columns_that_are_too_large_to_be_written_down_are_the_same_row_by_row(tmp_path, monkeypatch, kept):
+    """Inline, where the limits of both sides can be set."""
+    source, name, more, make, scenario, job = CASES["inline"]
+    dataset = make(tmp_path / "data")
+    _, said = answers(tmp_path / "written", "decoded", source, name, more, dataset, scenario, job)
+    monkeypatch.setattr(row_server, "LENT", 0)
+    monkeypatch.setattr(lent_rows, "_KEPT", kept)
+    _, again = answers(tmp_path / "lent", "decoded", source, name, more, dataset, scenario, job)
+    assert said == again

@@ -38,10 +38,13 @@ class RowServer:
     def told(self, column: Column, writer: ArrayWriter) -> Mapping[str, object]:
         """`column` in words: lent if it is encoded or large, else written by `writer`."""
         coding = column.coding
-        if coding is None and column.nbytes < LENT:
-            return writer.column(column)
-        shape = [len(column), *coding.shape] if coding else [len(column), *column.gather(np.arange(1)).shape[1:]]
-        dtype = "|u1" if coding else column.gather(np.arange(1)).dtype.str
+        if coding is None:
+            first = column.gather(np.arange(min(1, len(column))))
+            if column.nbytes < LENT or first.dtype == object:
+                return writer.column(column)
+            shape, dtype = [len(column), *first.shape[1:]], first.dtype.str
+        else:
+            shape, dtype = [len(column), *coding.shape], "|u1"
         self._columns.append(column)
         lent = {"lent": len(self._columns) - 1, "shape": shape, "dtype": dtype}
         return {**lent, "coding": None if coding is None else coding.told()}
