@@ -41,7 +41,7 @@ def _status(options: argparse.Namespace) -> int:
 
     plan = api.plan(options.file, **selected(options))
     counts = Counter[str]()
-    for planned in plan:
+    for planned in plan.stored():
         running = plan.store.running(planned.case.id)
         state = "running" if running else planned.state
         counts[state] += 1
@@ -51,8 +51,9 @@ def _status(options: argparse.Namespace) -> int:
             print(f"{planned.case.id[:8]}  running   {describe(planned)}: {where} (process {running['pid']})")
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
+    counts["new"] += len(plan) - counts.total()
     print(f"{plan.job.name}: {counted(counts)}")
-    if set(counts) == {"new"}:
+    if set(+counts) == {"new"}:
         print(api.nothing_stored(plan.job.workspace), file=sys.stderr)
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import DrawnExam, EndedTrial, PlannedAlgorithm, Searched, repetition_of
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
+from ianvs.running.planning.stored_cases import stored_cases, stored_ids
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
@@ -83,8 +84,18 @@ class Plan:
         return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
+        return self._looked_at(self.cases())
+
+    def stored(self) -> Iterator[PlannedCase]:
+        """Those of which something is stored, in the same order; the others, of which there may be a million, are new."""
+        if self._chosen:
+            ids = stored_ids(self.store)
+            return self._looked_at((case, of) for case, of in self.cases() if case.id in ids or of.trial)
+        return self._looked_at(stored_cases(self.algorithms, self.job.seeds, self.store))
+
+    def _looked_at(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
-        for case, algorithm in self.cases():
+        for case, algorithm in cases:
             if algorithm.exam_id not in damage:
                 kept = not contract_of(self.job).runs_cases  # else nothing of an exam is
                 damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if kept else None
