@@ -21,8 +21,8 @@ from ianvs.results.stats.pairs import compare_all, moved_half_way
 
 Array = NDArray[np.float64]
 _GROUPS = 100
-_CORRECT = 0.8  # of the first method; a sample's variance is that of a coin
-_SHARED, _OWN = 0.5, 0.3  # parts of that variance: all methods, all seeds of a method; the rest is of each run
+_CORRECT = 0.8  # of the first method; a sample's variance is that of a coin that falls as often as its method is right
+_SHARED, _OWN = 0.57, 0.07  # parts of that variance: all methods, all seeds of a method; the rest is of each run
 _AT_ONCE = 8_000_000
 LEAST = 0.935
 """What a cell has to cover, but those of rare collapse."""
@@ -103,8 +103,9 @@ def _exams(cell: Cell, size: int, random: np.random.Generator) -> tuple[Array, A
     """(size, seeds, m) scores, (size, seeds, m, G) parts, and the true scores: of all samples, and of these."""
     m, longest = len(cell.seeds), max(cell.seeds)
     may = cell.collapse * (np.arange(m) == 0)
-    true = _CORRECT - cell.gap * np.arange(m) - 0.3 * may
-    of_group = _CORRECT * (1 - _CORRECT) * _GROUPS / cell.samples  # variance
+    expected = _CORRECT - cell.gap * np.arange(m)
+    true = expected - 0.3 * may
+    of_group = (expected * (1 - expected) * _GROUPS / cell.samples)[:, None]  # variances
 
     def normal(*shape: int, part: float) -> Array:
         return np.sqrt(part * of_group, dtype=np.float32) * random.standard_normal(shape, dtype=np.float32)

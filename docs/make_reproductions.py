@@ -37,7 +37,7 @@ class _Page:
         self.numbers: dict[str, int] = {}  # of sources, in the order in which they are named
 
     def filled(self, template: str) -> str:
-        known = {"table": self.table, "scores": self.scores, "sources": self.sources}
+        known: Mapping[str, Callable[..., str]] = {"table": self.table, "scores": self.scores, "sources": self.sources}
 
         def made(found: re.Match[str]) -> str:
             word, *given = found[1].split()
@@ -56,13 +56,16 @@ class _Page:
             if spec is None:
                 lines.append([row["Algorithm"], NONE, _shown(ours), NONE, NONE])
                 continue
-            found = compare(ours, published_summary(spec), spec.in_our_unit()[2])
+            theirs = published_summary(spec)
+            assert theirs is not None  # as there is a spec
+            found = compare(ours, theirs, spec.in_our_unit()[2])
             number = self.numbers.setdefault(spec.source, len(self.numbers) + 1)
-            told = "" if found.low is None else f" ({_percent(found.low)} to {_percent(found.high)})"
+            low, high = found.low, found.high
+            told = "" if low is None or high is None else f" ({_percent(low)} to {_percent(high)})"
             lines.append(
                 [
                     row["Algorithm"],
-                    f"{_shown(published_summary(spec), _as_written)} [{number}]",
+                    f"{_shown(theirs, _as_written)} [{number}]",
                     _shown(ours),
                     signed_number(100 * found.difference, 1) + told,
                     "; ".join(filter(None, agreement_words(found))),

@@ -59,7 +59,7 @@ def read_text(path: Path) -> str:
         raise SourceError([Problem(message, Place(path))]) from None
     except OSError as error:
         raise SourceError([Problem(f"can't be read: {error.strerror}.", Place(path))]) from None
-    if not text.strip():
+    if not text or text.isspace():
         raise SourceError([Problem("is empty; expected at least one sample.", Place(path))])
     return text
 

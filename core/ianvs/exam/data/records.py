@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,17 @@ _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or fal
 
 @dataclass(frozen=True)
 class Records:
-    """values[i] is what record i holds, text[starts[i]:] is where it begins, on line lines[i]."""
+    """values[i] is what record i holds; in the file's text it begins at starts[i], on line lines[i]."""
 
     path: Path
-    text: str
     values: tuple[Any, ...]
     starts: tuple[int, ...]
     lines: tuple[int, ...]
+
+    @cached_property
+    def text(self) -> str:
+        """The file's, read again when something in it is wrong: kept all the time it would double a corpus's memory."""
+        return read_text(self.path)
 
     def place(self, index: int, *steps: Step) -> Place:
         """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
@@ -56,7 +61,7 @@ def read_records(path: Path) -> Records:
         line, before = line + text.count("\n", before, start), start
         lines.append(line)
     values, starts = zip(*found, strict=True)
-    return Records(path, text, values, starts, tuple(lines))
+    return Records(path, values, starts, tuple(lines))
 
 
 def json_kind(value: object) -> str:
@@ -66,7 +71,9 @@ def json_kind(value: object) -> str:
 
 def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     start = 0
-    for line in text.split("\n"):
+    while start < len(text):
+        end = text.find("\n", start)
+        line = text[start : end if end >= 0 else None]
         if line.strip():
             try:
                 yield json.loads(line), start + len(line) - len(line.lstrip())

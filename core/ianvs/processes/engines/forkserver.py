@@ -129,7 +129,6 @@ class _Server:
         self.folders[pid] = folder
         with contextlib.suppress(OSError):  # in the child too: whoever comes first
             os.setpgid(pid, pid)
-        self.send(Event(task.key, "started", pid))
 
     def reap(self) -> None:
         while True:
@@ -173,6 +172,8 @@ class _Server:
 def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | None) -> None:
     """The life of a task's process."""
     os.setpgid(0, 0)
+    # The task itself says so: what its parent sends could come after the task's first report.
+    channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _redirect(log)
