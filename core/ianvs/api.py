@@ -56,7 +56,8 @@ from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of
 from ianvs.running.scheduler.preflight import plan_files, require_files
 from ianvs.running.scoring import missing_pictures
-from ianvs.store import JobStore
+from ianvs.store import JobStore, Prunable, prunable
+from ianvs.store import prune as remove_prunable
 
 __all__ = [
     "Comparison",
@@ -71,6 +72,7 @@ __all__ = [
     "merge",
     "migrate",
     "plan",
+    "prune",
     "report",
     "run",
     "validate",
@@ -191,6 +193,26 @@ def report(path: PathLike, *, page_only: bool = False, **options: Unpack[CaseOpt
         doubt(error.path)  # so that the next run finds it, too
         raise
     return results
+
+
+def prune(
+    path: PathLike, *, finished: bool = False, lost: bool = False, yes: bool = False, **options: Unpack[JobOptions]
+) -> list[Prunable]:
+    """What the workspace of the job at `path` could do without, of all its jobs: see ianvs.store.pruning.
+
+    Models of rounds before the last are always among it; finished: those of finished cases, too; lost: cases that no
+    job has any more, this one as it is now included. yes: remove it; what is returned is what was removed. Cases that
+    a process works on stay.
+    """
+    with _loaded(path, JobOptions, options) as (job, inspector):
+        plan_ = plan_files(job, inspector)
+    wanted = {planned.case.id for planned in plan_.stored()}
+    for name in JobStore.names(job.workspace):
+        record = JobStore(job.workspace, name).read() or {}
+        wanted.update(case["id"] for case in record.get("cases", ()))
+    kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
+    found = [one for one in prunable(plan_.store, wanted) if one.kind in kinds]
+    return [one for one in found if not yes or remove_prunable(plan_.store, one)]
 
 
 def compare(sides: Sequence[PathLike]) -> Comparison:

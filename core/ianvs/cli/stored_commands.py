@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, show
+from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, settings_of, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,11 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     logs = job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
     logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
     add_job(logs)
+    prune = job_command(commands, "prune", "show what the workspace could do without, with sizes; --yes removes it", _prune)
+    add_job(prune, selects=False)
+    prune.add_argument("--finished", action="store_true", help="also models of finished cases: only more rounds need them")
+    prune.add_argument("--lost", action="store_true", help="also cases that no job of the workspace has any more")
+    prune.add_argument("--yes", action="store_true", help="remove what is shown without it")
     report = job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     add_job(report)
     report.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
@@ -52,7 +57,7 @@ def _status(options: argparse.Namespace) -> int:
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
     counts["new"] += len(plan) - counts.total()
-    print(f"{plan.job.name}: {counted(counts)}")
+    print(f"{plan.job.name}: {counted(+counts)}")
     if set(+counts) == {"new"}:
         print(api.nothing_stored(plan.job.workspace), file=sys.stderr)
     return 0
@@ -81,6 +86,33 @@ def _logs(options: argparse.Namespace) -> int:
         names = ", ".join(sorted(path.name for path in log.parent.iterdir()))
         state = f"It is {found[0].state} ({found[0].reason}); {os.path.relpath(log.parent)} holds {names}."
         print(f"{describe(found[0])} has printed nothing. {state}")
+    return 0
+
+
+_PRUNED = {
+    "old": "models of rounds before the last",
+    "finished": "models of finished cases",
+    "lost": "cases that no job has any more",
+}
+
+
+def _prune(options: argparse.Namespace) -> int:
+    from ianvs import api
+
+    found = api.prune(
+        options.file, **settings_of(options), finished=options.finished, lost=options.lost, yes=options.yes
+    )
+    for kind, what in _PRUNED.items():
+        some = [one for one in found if one.kind == kind]
+        algorithms = Counter(one.algorithm or "unknown" for one in some)
+        of = f" ({', '.join(f'{count} of {name}' for name, count in algorithms.items())})" if some else ""
+        if some or kind == "old" or getattr(options, kind):
+            size = sum(one.bytes for one in some) / 1e6
+            print(f"{len(some)} {what}{of}: {sum(one.files for one in some)} files, {size:,.1f} MB")
+    if options.yes:
+        print(f"{sum(one.bytes for one in found) / 1e6:,.1f} MB removed.")
+    else:
+        print("Nothing was removed: --yes removes it, --finished and --lost show more.")
     return 0
 
 

@@ -37,12 +37,10 @@ def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
         if folder.name not in wanted:
             yield _of("lost", store, folder.name, folder)
             continue
-        *old, last = [None, *sorted(folder.glob("rounds/*/model"), key=lambda model: int(model.parent.name))]
-        for model in old:
-            if model is not None:
-                yield _of("old", store, folder.name, model)
-        if last is not None and store.status(folder.name) == "finished":
-            yield _of("finished", store, folder.name, last)
+        models = sorted(folder.glob("rounds/[0-9]*/model"), key=lambda model: int(model.parent.name))
+        yield from (_of("old", store, folder.name, model) for model in models[:-1])
+        if models and store.status(folder.name) == "finished":
+            yield _of("finished", store, folder.name, models[-1])
 
 
 def prune(store: CaseStore, found: Prunable) -> bool:

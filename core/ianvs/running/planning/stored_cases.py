@@ -61,6 +61,7 @@ def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], told: Mapping[st
 
 def _has_secrets(algorithm: PlannedAlgorithm) -> bool:
     """Whether what is stored of its hyperparameters is not what they are."""
-    every = dict(axes(algorithm.spec.modules))
-    every |= {f"{prefix}{name}": value for prefix, of in prefixed(algorithm.spec.modules) for name, value in of.constants.items()}
-    return without_secrets(every) != every
+    every: dict[str, object] = dict(axes(algorithm.spec.modules))
+    for prefix, module in prefixed(algorithm.spec.modules):
+        every |= {prefix + name: value for name, value in module.constants.items()}
+    return canonical(without_secrets(every)) != canonical(every)
