@@ -119,8 +119,7 @@ def test_what_the_class_reaches_counts(old: str, new: str) -> None:
         ('"""Learn."""\n', "\n"),
         ("OTHER = 3", "OTHER = 4"),
         ("return x + OTHER", "return x - OTHER"),
-        ("    print(Model())", "    print(Model(1))"),
-        ("distance as apart, unused", "distance as apart"),
+        ('"""Learn."""', '"""Learn OTHER Elsewhere."""'),
         ("(data, self.rate)", "(\n            data,\n            self.rate,\n        )"),
         ("0.5", "0.50"),
     ],
@@ -175,12 +174,19 @@ def test_where_names_are_computed_the_whole_file_counts(dynamic: str) -> None:
         assert source(plugin)["plugin.py"] != source(other)["plugin.py"]
     else:
         assert source(plugin) != source(plugin, helper=edited(HELPER, "    return x\n", "    return 2 * x\n"))
-    assert source(plugin) == source(plugin, helper=edited(HELPER, "    return _factor", "\n    # why\n    return _factor"))
+    assert source(plugin) == source(
+        plugin, helper=edited(HELPER, "    return _factor", "\n    # why\n    return _factor")
+    )
 
 
 def test_a_star_import_takes_all_of_a_file() -> None:
     plugin = edited(PLUGIN, "import helper\n", "import helper\nfrom helper import *\n")
     assert source(plugin) != source(plugin, helper=edited(HELPER, "size = 3", "size = 4"))
+
+
+def test_a_star_import_may_stand_in_a_try(tmp_path: Path) -> None:
+    star = "try:\n    from tools import *\nexcept ImportError:\n    raise\n"
+    assert source(star + PLUGIN) != source(star + PLUGIN, tools=edited(TOOLS, "return a\n", "return -a\n"))
 
 
 def test_what_a_package_hands_on_is_found(tmp_path: Path) -> None:
@@ -205,7 +211,7 @@ def test_code_that_reads_its_own_text_counts_by_its_bytes() -> None:
 
 
 def test_a_class_that_is_not_found_by_its_name_may_be_anything() -> None:
-    plugin = edited(PLUGIN, "class Model", "class Mine")
+    plugin = edited(PLUGIN, "Model", "Mine")
     assert source(plugin) != source(edited(plugin, "x + OTHER", "x - OTHER"))
 
 

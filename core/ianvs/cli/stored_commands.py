@@ -26,14 +26,19 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     logs = job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
     logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
     add_job(logs)
-    prune = job_command(commands, "prune", "show what the workspace could do without, with sizes; --yes removes it", _prune)
+    prune = job_command(
+        commands, "prune", "show what the workspace could do without, with sizes; --yes removes it", _prune
+    )
     add_job(prune, selects=False)
-    prune.add_argument("--finished", action="store_true", help="also models of finished cases: only more rounds need them")
+    prune.add_argument(
+        "--finished", action="store_true", help="also models of finished cases: only more rounds need them"
+    )
     prune.add_argument("--lost", action="store_true", help="also cases that no job of the workspace has any more")
     prune.add_argument("--yes", action="store_true", help="remove what is shown without it")
     report = job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     add_job(report)
     report.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
+    report.add_argument("--stored", action="store_true", help="also cases that were made before something changed")
     report.add_argument("--html", action="store_true", help="write report.html alone")
     report.add_argument("--open", action="store_true", help="open report.html in the browser")
 
@@ -119,7 +124,7 @@ def _prune(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from ianvs import api
 
-    results = api.report(options.file, **selected(options), page_only=options.html)
+    results = api.report(options.file, **selected(options), page_only=options.html, stored=options.stored)
     page = results.workspace / results.name / "rank" / "report.html"
     if options.html:
         print(f"page: {os.path.relpath(page)}")

@@ -1,9 +1,9 @@
-"""What of an author's files a class can reach, as digests of syntax trees: comments, docstrings and layout don't count.
+"""What of authors' files a class can reach, as digests of syntax trees: comments, docstrings and layout don't count.
 
-A file counts by the statements that run when it is imported, and by those definitions that are named, transitively, by
-what is reached. A definition that nothing names is left out only if it surely does nothing: no decorator, no call, no
-base class that could take note of it. Names are compared as texts, as attributes and in quotes too, so that rather too
-much counts than too little; where names are computed, all of a file counts, and where text is read, its bytes.
+A file counts by the statements that run when it is imported, and by the definitions that what is reached names. One
+that nothing names is left out if it surely does nothing but bind its name: no decorator, no call, no base class that
+could take note of it. Names are compared as texts, also those of attributes and words in quotes, so that rather too
+much counts than too little; where names are computed all of a file counts, and where source is read its bytes.
 """
 
 from __future__ import annotations
@@ -13,172 +13,140 @@ import builtins
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from ianvs.base.package import own_name
 
-_OWN_FILE = frozenset({"globals", "locals", "vars", "__dict__", "__builtins__", "dir"})
-_ALL_FILES = frozenset(
-    "importlib __import__ runpy pkgutil inspect pickle dill cloudpickle joblib shelve marshal allow_pickle weights_only "
-    "__subclasses__ __globals__ __code__ f_globals f_locals __loader__ __spec__ get_type_hints get_objects".split()
+# Names that reach whatever is in the file, whatever is in any file, and the text of files.
+_OWN_FILE = frozenset(("globals", "locals", "vars", "dir", "__dict__", "__builtins__"))
+_ALL_FILES = frozenset(("importlib", "__import__", "runpy", "pkgutil", "inspect", "__subclasses__", "__globals__"))
+_ALL_FILES |= {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "allow_pickle", "weights_only"}
+_ALL_FILES |= {"__code__", "f_globals", "f_locals", "__loader__", "__spec__", "get_type_hints", "get_objects"}
+_TEXT = frozenset(("__doc__", "getdoc", "getsource", "getsourcelines", "getcomments", "get_source", "linecache"))
+_TEXT |= {"tokenize", "_getframe", "currentframe", "f_lineno", "tb_lineno", "co_firstlineno"}
+
+_PLAIN_DECORATORS = ("property", "staticmethod", "classmethod")
+_PLAIN = (
+    *(ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.UnaryOp, ast.BinOp),
+    *(ast.Subscript, ast.Slice, ast.expr_context, ast.operator, ast.unaryop),
 )
-_TEXT = frozenset(
-    "__doc__ getdoc getsource getsourcelines getcomments linecache tokenize _getframe currentframe f_lineno tb_lineno "
-    "co_firstlineno get_source".split()
-)
-_PLAIN_BASES = ("torch.nn.Module", "torch.utils.data.Dataset", "abc.ABC", "typing.Protocol")  # they note no subclass
-_PLAIN_DECORATORS = ("property", "staticmethod", "classmethod", "abstractmethod", "abc.abstractmethod")
-_PLAIN = (ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.UnaryOp, ast.BinOp)
-_PLAIN += (ast.Subscript, ast.Slice, ast.expr_context, ast.operator, ast.unaryop)
-_RUN_TEXT = frozenset({"eval", "exec", "compile"})
-_WORD = re.compile(r"[^\W\d]\w*")
-_LONGEST = 1000  # characters of a text that are looked at for names
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A statement of a module's own level. names: all that it mentions, as names, attributes and quoted words.
-
-    bare: names that are used as they are, not for an attribute. binds: what is not there without it; "" if it counts
-    whatever is reached. imports: modules that run with it, dotted as in `Local`.
-    """
-
-    text: str
-    names: frozenset[str]
-    bare: frozenset[str]
-    binds: str
-    imports: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Module:
-    """imported: by bound name, (module, what of it; "" for the module itself)."""
-
-    parts: tuple[_Part, ...]
-    bound: Mapping[str, tuple[int, ...]]
-    imported: Mapping[str, tuple[tuple[str, str], ...]]
-    defined: frozenset[str]
-
+_WORD = re.compile(r"[^\W\d]\w*|[*]")
 
 Local = Callable[[Path, str], Iterable[Path]]
 """The local files that an import of a dotted name in a file runs; relative ones have their folder before a ":"."""
 
 
+class _Part(NamedTuple):
+    """A statement of a module's own level. names: all that it mentions. bare: those not used for an attribute alone.
+
+    binds: what is not there without it; () if it counts whatever is reached. imports: modules that run with it.
+    """
+
+    text: str
+    names: frozenset[str]
+    bare: frozenset[str]
+    binds: tuple[str, ...]
+    imports: tuple[str, ...]
+
+
+class _Module(NamedTuple):
+    """imported: by name, (module, what of it); what is "" for the module itself. defined: names that it may have."""
+
+    parts: tuple[_Part, ...]
+    imported: Mapping[str, list[tuple[str, str]]]
+    defined: frozenset[str]
+
+
 def reached(entry: Path, name: str, local: Local, digest: Callable[[Path], str]) -> dict[Path, str]:
     """{file: digest} of `entry` and all local files that run with it, by what the object `name` can reach in them.
 
-    local: of an import in a file. digest: of a file's bytes, which count where no tree can tell.
+    digest: of a file's bytes, by which our own files count.
     """
-    walk = _Walk(local, digest)
-    walk.run(entry)
-    if name in walk.module(entry).defined:
-        walk.reach(entry, name)
-    else:
-        walk.take_all(entry)
-    return walk.digests()
+    taken: dict[Path, set[int]] = {}
+    waiting: list[tuple[Path, _Part]] = []
+    everywhere = False  # whether all of each file counts
 
+    def module(path: Path) -> _Module:
+        return _parsed(path, digest(path), own_name(path) is not None)
 
-@dataclass
-class _Walk:
-    local: Local
-    digest: Callable[[Path], str]
-    taken: dict[Path, set[int]] = field(default_factory=dict)
-    waiting: list[tuple[Path, int]] = field(default_factory=list)
-    all_matter: bool = False
-    text_matters: bool = False
+    def take(path: Path, wanted: Callable[[_Part], bool]) -> None:
+        first = path not in taken
+        had = taken.setdefault(path, set())
+        for index, part in enumerate(module(path).parts):
+            if index not in had and (wanted(part) or everywhere or (first and not part.binds)):
+                had.add(index)
+                waiting.append((path, part))
 
-    def module(self, path: Path) -> _Module:
-        return _parsed(path, self.digest(path), own_name(path) is not None)
+    def reach(path: Path, name: str) -> None:
+        """From another file, or as what is asked for."""
+        every = "__getattr__" in module(path).defined
+        take(path, lambda part: every or name in part.binds)
+        follow_import(path, name, name, whole=True)
 
-    def run(self, path: Path) -> None:
-        """The file is imported."""
-        if path not in self.taken:
-            self.taken[path] = set()
-            parts = self.module(path).parts
-            self._take(path, (index for index, part in enumerate(parts) if self.all_matter or not part.binds))
+    def follow_import(path: Path, name: str, *mentioned: str, whole: bool) -> None:
+        for dotted, what in module(path).imported.get(name, ()):
+            for file in local(path, dotted):
+                if (file, what, name, path) not in followed or not what:
+                    followed.add((file, what, name, path))
+                    every = what == "*" or (not what and whole)
+                    take(file, lambda part, every=every: every)  # type: ignore[misc]
+                    for wanted in [what] if what else [] if every else mentioned:
+                        reach(file, wanted)
 
-    def reach(self, path: Path, name: str) -> None:
-        """Whatever the file binds to the name."""
-        self.run(path)
-        self._take(path, self.module(path).bound.get(name, ()))
-
-    def take_all(self, path: Path) -> None:
-        self.run(path)
-        self._take(path, range(len(self.module(path).parts)))
-
-    def digests(self) -> dict[Path, str]:
-        while self.waiting:
-            path, index = self.waiting.pop()
-            self._follow(path, self.module(path).parts[index])
-        return {path: self._digest_of(path) for path in self.taken}
-
-    def _take(self, path: Path, indices: Iterable[int]) -> None:
-        new = set(indices) - self.taken[path]
-        self.taken[path] |= new
-        self.waiting += [(path, index) for index in new]
-
-    def _follow(self, path: Path, part: _Part) -> None:
-        self.text_matters |= not _TEXT.isdisjoint(part.names)
+    followed: set[tuple[Path, str, str, Path]] = set()
+    found = name in module(entry).defined
+    take(entry, lambda part: not found or name in part.binds)
+    text_counts = False
+    while waiting:
+        path, part = waiting.pop()
+        text_counts |= not _TEXT.isdisjoint(part.names)
         for dotted in part.imports:
-            for file in self.local(path, dotted):
-                self.run(file)
-        if not (self.all_matter or _ALL_FILES.isdisjoint(part.names)) or {"sys", "modules"} <= part.names:
-            self.all_matter = True
-            for file in tuple(self.taken):
-                self.take_all(file)
-        if not _OWN_FILE.isdisjoint(part.names) or not _RUN_TEXT.isdisjoint(part.bare):
-            self.take_all(path)
-        imported = self.module(path).imported
-        for name in part.names:
-            self.reach(path, name)
-            for dotted, what in imported.get(name, ()):
-                for file in self.local(path, dotted):
-                    if what == "*" or (not what and name in part.bare):
-                        self.take_all(file)
-                    for wanted in [what] if what else part.names:
-                        self._reach_from_outside(file, wanted)
+            for file in local(path, dotted):
+                take(file, lambda part: False)
+        if not _ALL_FILES.isdisjoint(part.names) or {"sys", "modules"} <= part.names:
+            everywhere = True
+            for file in tuple(taken):
+                take(file, lambda part: True)
+        own = not _OWN_FILE.isdisjoint(part.names) or not {"eval", "exec", "compile"}.isdisjoint(part.bare)
+        take(path, lambda other, own=own, names=part.names: own or not names.isdisjoint(other.binds))  # type: ignore[misc]
+        for each in part.names:
+            follow_import(path, each, *part.names, whole=each in part.bare)
 
-    def _reach_from_outside(self, path: Path, name: str) -> None:
-        self.reach(path, name)
-        if "__getattr__" in self.module(path).defined:
-            self.take_all(path)
-        for dotted, what in self.module(path).imported.get(name, ()):
-            for file in self.local(path, dotted) if not what else ():
-                self.take_all(file)  # a module that is handed on: who uses what of it can't be seen
-
-    def _digest_of(self, path: Path) -> str:
-        if self.text_matters or own_name(path) is not None:
-            return self.digest(path)
-        parts = self.module(path).parts
-        text = "\n".join(parts[index].text for index in sorted(self.taken[path]))
+    def told(path: Path) -> str:
+        if text_counts or own_name(path) is not None:
+            return digest(path)
+        text = "\n".join(part.text for index, part in enumerate(module(path).parts) if index in taken[path])
         return f"tree:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    return {path: told(path) for path in taken}
 
 
 @lru_cache(maxsize=4096)
 def _parsed(path: Path, digest: str, ours: bool) -> _Module:
-    """digest: of the file's bytes, by which it counts if it is one of ours."""
+    """digest: of the file's bytes."""
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
-        tree = ast.Module()  # the loader reports it
-        ours = True
+    except (SyntaxError, ValueError):  # the loader reports it
+        return _Module((_Part(digest, frozenset(), frozenset(), (), ()),), {}, frozenset())
     if ours:
         modules = dict.fromkeys(name for node in ast.walk(tree) for name in modules_of(node, path))
-        whole = _Part(digest, frozenset(), frozenset(), "", tuple(modules))
-        return _Module((whole,), {}, {}, frozenset())
+        return _Module((_Part("", frozenset(), frozenset(), (), tuple(modules)),), {}, frozenset())
     imported: dict[str, list[tuple[str, str]]] = {}
     for node in ast.walk(tree):
         for bound, dotted, what in _bindings(node, path):
             imported.setdefault(bound, []).append((dotted, what))
-    parts = tuple(part for statement in tree.body for part in _parts(statement, path, _Plain(tree, imported)))
-    bound: dict[str, list[int]] = {}
-    for index, part in enumerate(parts):
-        for name in part.binds.split():
-            bound.setdefault(name, []).append(index)
-    defined = {name for part in parts if not part.binds for name in part.names} | set(bound)
-    return _Module(parts, bound, imported, frozenset(defined))
+    plain: set[str] = set()  # classes
+    parts = []
+    for statement in tree.body:
+        if not _says_nothing(statement):
+            binds = _binds(statement, plain, imported)
+            parts.append(_part(statement, path, binds))
+            if isinstance(statement, ast.ClassDef):
+                plain = plain - {statement.name} | set(binds)
+    names = (name for part in parts for name in (part.binds or part.names))
+    return _Module(tuple(parts), imported, frozenset(names) | imported.keys())
 
 
 def modules_of(node: ast.AST, path: Path) -> Iterator[str]:
@@ -186,149 +154,95 @@ def modules_of(node: ast.AST, path: Path) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        base = _base(node, path)
+        base = f"{path.parents[node.level - 1]}:{node.module or ''}" if node.level else node.module or ""
         yield base
         yield from (f"{base}{'' if base.endswith(':') else '.'}{alias.name}" for alias in node.names)
 
 
-def _base(node: ast.ImportFrom, path: Path) -> str:
-    return f"{path.parents[node.level - 1]}:{node.module or ''}" if node.level else node.module or ""
-
-
 def _bindings(node: ast.AST, path: Path) -> Iterator[tuple[str, str, str]]:
-    """(name, module, what of it) that an import binds; what is "" for the module itself."""
+    """(name, module, what of it) that an import binds."""
+    modules = list(modules_of(node, path))
     if isinstance(node, ast.Import):
         for alias in node.names:
             names = alias.name.split(".")
             for count in range(1, len(names) + 1) if alias.asname is None else [len(names)]:
                 yield alias.asname or names[0], ".".join(names[:count]), ""
     elif isinstance(node, ast.ImportFrom):
-        for alias, dotted in zip(node.names, list(modules_of(node, path))[1:], strict=True):
-            yield alias.asname or alias.name, _base(node, path), alias.name
+        for alias, dotted in zip(node.names, modules[1:], strict=True):
+            yield alias.asname or alias.name, modules[0], alias.name
             yield alias.asname or alias.name, dotted, ""
 
 
-def _parts(statement: ast.stmt, path: Path, plain: _Plain) -> Iterator[_Part]:
-    if isinstance(statement, ast.ImportFrom):  # the module runs, whatever is taken from it
-        yield _part(ast.ImportFrom(statement.module, [], statement.level), path, "", statement)
-        for alias in statement.names:
-            one = ast.ImportFrom(statement.module, [alias], statement.level)
-            yield _part(one, path, "" if alias.name == "*" else alias.asname or alias.name)
-    elif not _says_nothing(statement) and not _is_for_a_script(statement):
-        yield _part(statement, path, " ".join(plain.binds(statement)))
-
-
-def _part(statement: ast.stmt, path: Path, binds: str, imports: ast.stmt | None = None) -> _Part:
+def _part(statement: ast.stmt, path: Path, binds: tuple[str, ...]) -> _Part:
     nodes = list(ast.walk(statement))
-    names: set[str] = set()
-    for node in nodes:
-        names.update(_mentioned(node))
-    looked_into = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-    bare = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in looked_into}
-    inside = [] if isinstance(statement, ast.ImportFrom) else nodes
-    modules = (name for node in [*inside, *([imports] if imports else [])] for name in modules_of(node, path))
-    return _Part(_text(statement), frozenset(names), frozenset(bare), binds, tuple(dict.fromkeys(modules)))
+    of_attributes = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    bare = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in of_attributes}
+    silent = {id(node.value) for node in nodes if isinstance(node, ast.Expr) and _says_nothing(node)}
+    fields = (value for node in nodes if id(node) not in silent for value in vars(node).values())
+    every = (one for value in fields for one in (value if isinstance(value, list) else [value]))
+    names = {word for one in every if isinstance(one, str) for word in _WORD.findall(one)}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        names &= {"*"}  # it brings names, and uses none
+    modules = dict.fromkeys(name for node in nodes for name in modules_of(node, path))
+    return _Part(_text(statement), frozenset(names), frozenset(bare), binds, tuple(modules))
 
 
-def _mentioned(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.AsyncFunctionDef(name=name) | ast.keyword(arg=str(name)):
-            yield name
-        case ast.alias(name=name, asname=other):
-            yield from (*name.split("."), *([other] if other else []))
-        case ast.Global(names=names) | ast.Nonlocal(names=names):
-            yield from names
-        case ast.Constant(value=str(text)):
-            yield from (word for word in _WORD.findall(text[:_LONGEST]))
-
-
-def _says_nothing(node: ast.AST) -> bool:
-    """A docstring, or another text that nobody takes."""
+def _says_nothing(node: object) -> bool:
+    """A docstring or another text that nobody takes, or `pass`."""
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     return text or isinstance(node, ast.Pass)
 
 
-def _is_for_a_script(node: ast.stmt) -> bool:
-    """`if __name__ == "__main__":`, which no import runs."""
-    if not isinstance(node, ast.If) or node.orelse:
-        return False
-    return _text(node.test) == _text(ast.parse("__name__ == '__main__'", mode="eval").body)
-
-
 def _text(node: object) -> str:
-    """As ast.dump, without what says nothing; fields that are empty are left out, as versions of Python differ in them."""
+    """As ast.dump, without what says nothing, and without empty fields, in which versions of Python differ."""
     if isinstance(node, ast.Constant):
         return f"{type(node.value).__name__} {node.value!a}"
     if isinstance(node, ast.AST):
         fields = ((name, getattr(node, name, None)) for name in node._fields if name not in ("ctx", "type_comment"))
-        said = ",".join(f"{name}={_text(value)}" for name, value in fields if value not in (None, []))
-        return f"{type(node).__name__}({said})"
+        return f"{type(node).__name__}({','.join(f'{k}={_text(v)}' for k, v in fields if v not in (None, []))})"
     if isinstance(node, list):
         return f"[{','.join(_text(one) for one in node if not _says_nothing(one))}]"
     return ascii(node)
 
 
-class _Plain:
-    """Which definitions of a module surely do nothing but bind a name."""
+def _binds(node: ast.stmt, plain: set[str], imported: Mapping[str, list[tuple[str, str]]]) -> tuple[str, ...]:
+    """The names that the definition binds; () where it may do more. plain: classes that take no note of others."""
+    match node:
+        case ast.FunctionDef(decorator_list=[]) | ast.AsyncFunctionDef(decorator_list=[]):
+            args = node.args
+            every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+            hints = (arg.annotation for arg in every if arg is not None)
+            names = (node.name,) if _is_plain(*args.defaults, *args.kw_defaults, *hints, node.returns) else ()
+        case ast.ClassDef(decorator_list=[], keywords=[]):
+            bases = all(_is_plain_base(base, plain, imported) for base in node.bases)
+            names = (node.name,) if bases and all(_is_plain_inside(one, plain, imported) for one in node.body) else ()
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            names = (name,) if _is_plain(value) else ()
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            names = (name,) if _is_plain(node.value, node.annotation) else ()
+        case _:
+            names = ()
+    return () if any(name.startswith("__") for name in names) else names
 
-    def __init__(self, tree: ast.Module, imported: Mapping[str, list[tuple[str, str]]]) -> None:
-        self._imported = imported
-        self._classes: dict[str, bool] = {}  # by name, whether those before are plain
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                self._classes[node.name] = self._class(node) and self._classes.get(node.name, True)
 
-    def binds(self, node: ast.stmt) -> tuple[str, ...]:
-        """The names; () where it may do more."""
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                names = (name,) if not node.decorator_list and self._function(node) else ()
-            case ast.ClassDef(name=name):
-                names = (name,) if self._class(node) else ()
-            case ast.Assign(targets=targets, value=value) if _is_plain(value):
-                named = [target.id for target in targets if isinstance(target, ast.Name)]
-                names = tuple(named) if len(named) == len(targets) else ()
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names = (name,) if _is_plain(node.value, node.annotation) else ()
-            case _:
-                names = ()
-        return () if any(name.startswith("__") for name in names) else names
+def _is_plain_base(base: ast.expr, plain: set[str], imported: Mapping[str, list[tuple[str, str]]]) -> bool:
+    said = ast.unparse(base)
+    root, _, rest = said.partition(".")
+    if root not in imported:
+        return said in plain or isinstance(vars(builtins).get(said), type)
+    dotted, what = imported[root][0]
+    return ".".join(filter(None, (dotted, what, rest))) in ("torch.nn.Module", "abc.ABC", "torch.utils.data.Dataset")
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        args = node.args
-        every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-        hints = (arg.annotation for arg in every if arg is not None)
-        return _is_plain(*args.defaults, *args.kw_defaults, *hints, node.returns)
 
-    def _class(self, node: ast.ClassDef) -> bool:
-        if node.decorator_list or node.keywords:
+def _is_plain_inside(node: ast.stmt, plain: set[str], imported: Mapping[str, list[tuple[str, str]]]) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if node.name in ("__init_subclass__", "__class_getitem__"):
             return False
-        return all(map(self._base, node.bases)) and all(map(self._inside, node.body))
-
-    def _base(self, node: ast.expr) -> bool:
-        dotted = self._dotted(node)
-        if dotted in self._classes:
-            return self._classes[dotted]
-        return dotted in _PLAIN_BASES or (dotted not in self._imported and isinstance(vars(builtins).get(dotted), type))
-
-    def _dotted(self, node: ast.expr) -> str:
-        """The full name of what `torch.nn.Module`, `nn.Module` or `Module` mean; "" for anything else."""
-        if isinstance(node, ast.Attribute):
-            return f"{self._dotted(node.value)}.{node.attr}"
-        name = node.id if isinstance(node, ast.Name) else ""
-        known = [f"{dotted}.{what}" if what else dotted for dotted, what in self._imported.get(name, ())]
-        return known[0] if known else name
-
-    def _inside(self, node: ast.stmt) -> bool:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            plain = all(self._dotted(one) in _PLAIN_DECORATORS for one in node.decorator_list)
-            return plain and node.name != "__init_subclass__" and self._function(node)
-        return _says_nothing(node) or bool(self.binds(node))
+        if all(ast.unparse(one) in _PLAIN_DECORATORS for one in node.decorator_list):
+            node = ast.FunctionDef("_", node.args, [], [], node.returns)
+    return _says_nothing(node) or bool(_binds(node, plain, imported))
 
 
 def _is_plain(*nodes: ast.expr | None) -> bool:
     """Whether to evaluate the expressions calls nothing."""
-    every = (part for node in nodes if node is not None for part in ast.walk(node))
-    return all(isinstance(part, _PLAIN) for part in every)
+    return all(isinstance(part, _PLAIN) for node in nodes if node is not None for part in ast.walk(node))

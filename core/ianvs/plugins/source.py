@@ -41,7 +41,7 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
 
 
 def file_digests(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
-    """{short file name: sha256 of its text} of the plugin `name` at `url` and its local imports; line ends don't count."""
+    """{short file name: sha256 of its bytes} of the plugin and all local files that it imports; line ends don't count."""
     entry, found = _files(url, name, group, job)
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 

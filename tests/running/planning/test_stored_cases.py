@@ -31,7 +31,9 @@ def job(tmp_path: Path) -> Path:
     ianvs.run(path, only="bias=3")
     ianvs.run(path, only="bias=0,seed=1")
     ianvs.run(path, settings=["bias=77"], limit=1)  # of the same algorithm, and not of this job
-    failing = edited(MAJORITY, "        for label in", "        if self.bias == 5: raise ValueError\n        for label in")
+    failing = edited(
+        MAJORITY, "        for label in", "        if self.bias == 5: raise ValueError\n        for label in"
+    )
     (tmp_path / "plugin.py").write_text(failing)
     ianvs.run(path, only="bias=5,seed=0")
     ianvs.run(path, only="bias=3,seed=0")

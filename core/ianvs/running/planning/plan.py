@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -87,7 +88,7 @@ class Plan:
         return self._looked_at(self.cases())
 
     def stored(self) -> Iterator[PlannedCase]:
-        """Those of which something is stored, in the same order; the others, of which there may be a million, are new."""
+        """Those of which something is stored, in the same order; all others, and there may be a million, are new."""
         if self._chosen:
             ids = stored_ids(self.store)
             return self._looked_at((case, of) for case, of in self.cases() if case.id in ids or of.trial)
@@ -179,14 +180,54 @@ class Plan:
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
         if case.role == REPEAT:
             return "a repetition, never run"
+        found = self.earlier(case, algorithm)
+        return "never run" if found is None else f"{CHANGED_SINCE} {found.case_id[:8]}: {'; '.join(found.differences)}"
+
+    def earlier(self, case: TestCase, algorithm: PlannedAlgorithm) -> EarlierCase | None:
+        """What this job has stored of the same algorithm, hyperparameters and seed under another identity."""
         predecessor = self.store.predecessor(case) or ""
         before = None
         with suppress(DamagedError):
             before = self.store.identity(predecessor) if predecessor else None
         if before is None or predecessor in self._of_other_jobs:
-            return "never run"
+            return None
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
-        return f"{CHANGED_SINCE} {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
+        same_exam = before["exam_id"] == algorithm.exam_id
+        return EarlierCase(predecessor, tuple(identity_differences(before, now)), same_exam)
+
+
+@dataclass(frozen=True)
+class EarlierCase:
+    """A case that was made before something changed. differences: what, in words. same_exam: whether it is no part of
+    the exam."""
+
+    case_id: str
+    differences: tuple[str, ...]
+    same_exam: bool
+
+    @property
+    def said(self) -> str:
+        """As in "made by an earlier plugin.py"."""
+        files = [one.removeprefix("source ") for one in self.differences if one.startswith("source ")]
+        others = [one for one in self.differences if not one.startswith("source ")]
+        by = [f"by an earlier {one}" for one in files] + (
+            [f"before these changed: {', '.join(others)}"] if others else []
+        )
+        return " and ".join(by)
+
+
+def earlier_cases(plan: Plan) -> Iterator[tuple[TestCase, EarlierCase]]:
+    """Cases of the plan that have not run, of which the job has stored an earlier one in the same exam."""
+    stored = stored_ids(plan.store)
+    for case, algorithm in plan.cases() if stored else ():
+        if case.id not in stored and not case.role and (found := plan.earlier(case, algorithm)) and found.same_exam:
+            yield case, found
+
+
+def said_of_earlier(found: Iterable[EarlierCase]) -> list[str]:
+    """A sentence for each change, as "12 cases were made by an earlier plugin.py"."""
+    counts = Counter(one.said for one in found)
+    return [f"{count} case{' was' if count == 1 else 's were'} made {said}" for said, count in counts.items()]
 
 
 def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] = ()) -> Plan:
