@@ -175,6 +175,23 @@ def test_what_is_known_of_a_case_is_what_its_records_say(store: CaseStore) -> No
     assert told(store, store.state("c1", known=True).known) == told(store, known)
 
 
+def test_a_failure_of_a_case_at_rest_costs_none_of_its_rounds(store: CaseStore) -> None:
+    finished(store)
+    store.fail("c1", Failure("killed", "SIGKILL", "", None))
+    assert store.status("c1") == "failed"
+    assert len(store.complete_rounds("c1", thoroughly=True)) == 3
+
+
+def test_a_score_that_is_written_anew_takes_the_place_of_that_at_rest(store: CaseStore) -> None:
+    finished(store)
+    store.write_score("c1", "accuracy", [[0.25, 0.25]], [[None, None]])
+    store.finish("c1", store.facts("c1"))
+    known = store.state("c1", known=True).known
+    score = store.score("c1", "accuracy", known=known)
+    assert score is not None
+    assert score.values.tolist() == [[0.25, 0.25]]
+
+
 def test_a_case_gets_the_files_back_that_it_had(store: CaseStore, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as large:
         large.setattr("ianvs.store.at_rest._LARGEST", 0)

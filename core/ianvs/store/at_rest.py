@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.digests import content, noted, parsed, sealed_bytes
+from ianvs.base.digests import CHANGED, content, noted, parsed, sealed_bytes
 from ianvs.base.errors import DamagedError
 from ianvs.store.files import write_atomic
 
@@ -95,16 +95,16 @@ class AtRest:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._last: tuple[object, Mapping[str, Any]] = (None, {})
+        self._last: tuple[object, Mapping[str, Any], bool] = (None, {}, False)
 
     def record(self, case_id: str, name: str) -> dict[str, Any] | None:
-        """None: it is not packed. Raises DamagedError where its own seal does not hold."""
+        """None: it is not packed. Raises DamagedError where neither the seal of all holds nor its own."""
         found = self.result(case_id).get("records")
         if not isinstance(found, dict) or name not in found:
             return None
-        told = parsed(json.dumps(found[name]).encode(), f"{case_id}/{name}")
-        if told is None:
-            raise DamagedError(Path(self._root, case_id, "result.json"), "has a record that was changed")
+        told: dict[str, Any] | None = found[name]
+        if not self._last[2] and (told := parsed(json.dumps(told).encode(), f"{case_id}/{name}")) is None:
+            raise DamagedError(Path(self._root, case_id, "result.json"), CHANGED)
         return told
 
     def names(self, case_id: str) -> Collection[str]:
@@ -120,7 +120,7 @@ class AtRest:
         return None
 
     def result(self, case_id: str) -> Mapping[str, Any]:
-        """What can be read of result.json, whether or not its seal holds."""
+        """What can be read of result.json, whether or not its seal holds; {}: nothing."""
         path = f"{self._root}/{case_id}/result.json"
         try:
             stat = os.stat(path)  # noqa: PTH116 - as in base/digests.py
@@ -128,8 +128,10 @@ class AtRest:
             return {}
         now = path, stat.st_mtime_ns, stat.st_size, stat.st_ino
         if self._last[0] != now:
-            found = None
+            found, whole = None, None
             with suppress(ValueError, RecursionError, DamagedError):
-                found = json.loads(content(path) or b"")
-            self._last = now, found if isinstance(found, dict) else {}
+                text = content(path) or b""
+                whole = parsed(text, f"{case_id}/result.json")
+                found = json.loads(text) if whole is None else whole
+            self._last = now, found if isinstance(found, dict) else {}, whole is not None
         return self._last[1]

@@ -296,6 +296,8 @@ class CaseStore:
         last round without the g-th group of samples, left_out_in_rounds: [g][k][j] after every round. after: of the
         first rounds, so many; None: of all.
         """
+        if after is None:
+            self.unpack(case_id)
         told = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
         without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
         self._write(case_id, _score_name(key, after), told | {name: values for name, values in without if values})
@@ -331,6 +333,7 @@ class CaseStore:
 
     def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
         """The case ended well. `facts`: bound, finished_at, provenance."""
+        self.unpack(case_id)
         folder = self.folder(case_id)
         records = {"case.json": self._read(case_id, "case.json")}
         files = {}
@@ -380,6 +383,7 @@ class CaseStore:
 
     def fail(self, case_id: str, failure: Failure) -> None:
         log = None if failure.log is None else str(failure.log)
+        self.unpack(case_id)  # its rounds are as good as before
         self._write(case_id, "result.json", {"status": "failed", "failure": {**vars(failure), "log": log}})
 
     def result(self, case_id: str) -> dict[str, Any] | None:
