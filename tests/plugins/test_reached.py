@@ -162,6 +162,9 @@ def test_a_local_class_that_notes_its_subclasses_makes_them_count() -> None:
         "vars(helper)",
         "pickle.loads(data)",
         "importlib.import_module('helper')",
+        "modules['helper']",
+        "load('helper')",
+        "exec(data)",
         "[one for one in (helper,)]",
         "helper.lonely",
         "getattr(helper, 'lonely')",
@@ -169,6 +172,8 @@ def test_a_local_class_that_notes_its_subclasses_makes_them_count() -> None:
 )
 def test_where_names_are_computed_the_whole_file_counts(dynamic: str) -> None:
     plugin = edited(PLUGIN, "return apart", f"{dynamic}\n        return apart")
+    brought = {"modules": "from sys import modules", "load": "from importlib import import_module as load"}
+    plugin = edited(plugin, "import json", brought.get(dynamic.partition("[")[0].partition("(")[0], "import json"))
     if dynamic.startswith("globals"):
         other = edited(plugin, "OTHER = 3", "OTHER = 4")
         assert source(plugin)["plugin.py"] != source(other)["plugin.py"]
@@ -182,6 +187,23 @@ def test_where_names_are_computed_the_whole_file_counts(dynamic: str) -> None:
 def test_a_star_import_takes_all_of_a_file() -> None:
     plugin = edited(PLUGIN, "import helper\n", "import helper\nfrom helper import *\n")
     assert source(plugin) != source(plugin, helper=edited(HELPER, "size = 3", "size = 4"))
+
+
+def test_a_module_within_a_package_that_is_kept_for_later_counts_whole(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").write_text("")
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("import pack.sub\nkept = pack.sub\nclass Model:\n    def train(self): kept.f()\n")
+    told = []
+    for number in (1, 2):
+        (tmp_path / "pack" / "sub.py").write_text(f"def f():\n    return {number}\n")
+        told.append(source_of(str(plugin), "Model"))
+    assert told[0] != told[1]
+
+
+def test_a_list_of_what_a_file_offers_takes_none_of_it() -> None:
+    offers = f"__all__ = ['scaled', 'lonely']\n{HELPER}"
+    assert source(helper=offers) == source(helper=edited(offers, "size = 3", "size = 4", "return x\n", "return -x\n"))
 
 
 def test_a_star_import_may_stand_in_a_try(tmp_path: Path) -> None:

@@ -20,12 +20,14 @@ from typing import NamedTuple
 from ianvs.base.package import own_name
 
 # Names that reach whatever is in the file, whatever is in any file, and the text of files.
-_OWN_FILE = frozenset(("globals", "locals", "vars", "dir", "__dict__", "__builtins__"))
+_OWN_FILE = frozenset(("globals", "locals", "vars", "dir", "__dict__"))
 _ALL_FILES = frozenset(("importlib", "__import__", "runpy", "pkgutil", "inspect", "__subclasses__", "__globals__"))
 _ALL_FILES |= {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "allow_pickle", "weights_only"}
 _ALL_FILES |= {"__code__", "f_globals", "f_locals", "__loader__", "__spec__", "get_type_hints", "get_objects"}
+_ALL_FILES |= {"builtins", "__builtins__", "pydoc", "locate", "instantiate", "import_string", "unsafe_load"}
 _TEXT = frozenset(("__doc__", "getdoc", "getsource", "getsourcelines", "getcomments", "get_source", "linecache"))
 _TEXT |= {"tokenize", "_getframe", "currentframe", "f_lineno", "tb_lineno", "co_firstlineno"}
+_RUN_TEXT = frozenset(("eval", "exec", "compile"))
 
 _PLAIN_DECORATORS = ("property", "staticmethod", "classmethod")
 _PLAIN = (
@@ -34,21 +36,23 @@ _PLAIN = (
 )
 _WORD = re.compile(r"[^\W\d]\w*|[*]")
 
-Local = Callable[[Path, str], Iterable[Path]]
-"""The local files that an import of a dotted name in a file runs; relative ones have their folder before a ":"."""
+Local = Callable[[str], Iterable[Path]]
+"""The local files that an import of a dotted name runs; relative ones have their folder before a ":"."""
 
 
 class _Part(NamedTuple):
-    """A statement of a module's own level. names: all that it mentions. bare: those not used for an attribute alone.
+    """A statement of a module's own level. words: all names in it. names: those that it uses, and does not import.
 
-    binds: what is not there without it; () if it counts whatever is reached. imports: modules that run with it.
+    bare: of these those not used for an attribute alone. binds: what is not there without it; () if it counts
+    whatever is reached. imports: modules that run with it.
     """
 
     text: str
-    names: frozenset[str]
-    bare: frozenset[str]
-    binds: tuple[str, ...]
-    imports: tuple[str, ...]
+    words: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
+    binds: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
 
 
 class _Module(NamedTuple):
@@ -87,10 +91,11 @@ def reached(entry: Path, name: str, local: Local, digest: Callable[[Path], str])
 
     def follow_import(path: Path, name: str, *mentioned: str, whole: bool) -> None:
         for dotted, what in module(path).imported.get(name, ()):
-            for file in local(path, dotted):
+            for file in local(dotted):
                 if (file, what, name, path) not in followed or not what:
                     followed.add((file, what, name, path))
-                    every = what == "*" or (not what and whole)
+                    # Of a module within a package, named by the package, it can't be seen what becomes of it.
+                    every = what == "*" or (not what and (whole or dotted.startswith(f"{name}.")))
                     take(file, lambda part, every=every: every)  # type: ignore[misc]
                     for wanted in [what] if what else [] if every else mentioned:
                         reach(file, wanted)
@@ -101,15 +106,16 @@ def reached(entry: Path, name: str, local: Local, digest: Callable[[Path], str])
     text_counts = False
     while waiting:
         path, part = waiting.pop()
-        text_counts |= not _TEXT.isdisjoint(part.names)
+        text_counts |= not _TEXT.isdisjoint(part.words)
         for dotted in part.imports:
-            for file in local(path, dotted):
+            for file in local(dotted):
                 take(file, lambda part: False)
-        if not _ALL_FILES.isdisjoint(part.names) or {"sys", "modules"} <= part.names:
+        far = not _ALL_FILES.isdisjoint(part.words) or not _RUN_TEXT.isdisjoint(part.bare)
+        if far or {"sys", "modules"} <= part.words:
             everywhere = True
             for file in tuple(taken):
                 take(file, lambda part: True)
-        own = not _OWN_FILE.isdisjoint(part.names) or not {"eval", "exec", "compile"}.isdisjoint(part.bare)
+        own = not _OWN_FILE.isdisjoint(part.names)
         take(path, lambda other, own=own, names=part.names: own or not names.isdisjoint(other.binds))  # type: ignore[misc]
         for each in part.names:
             follow_import(path, each, *part.names, whole=each in part.bare)
@@ -129,10 +135,10 @@ def _parsed(path: Path, digest: str, ours: bool) -> _Module:
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):  # the loader reports it
-        return _Module((_Part(digest, frozenset(), frozenset(), (), ()),), {}, frozenset())
+        return _Module((_Part(digest),), {}, frozenset())
     if ours:
         modules = dict.fromkeys(name for node in ast.walk(tree) for name in modules_of(node, path))
-        return _Module((_Part("", frozenset(), frozenset(), (), tuple(modules)),), {}, frozenset())
+        return _Module((_Part("", imports=tuple(modules)),), {}, frozenset())
     imported: dict[str, list[tuple[str, str]]] = {}
     for node in ast.walk(tree):
         for bound, dotted, what in _bindings(node, path):
@@ -180,11 +186,10 @@ def _part(statement: ast.stmt, path: Path, binds: tuple[str, ...]) -> _Part:
     silent = {id(node.value) for node in nodes if isinstance(node, ast.Expr) and _says_nothing(node)}
     fields = (value for node in nodes if id(node) not in silent for value in vars(node).values())
     every = (one for value in fields for one in (value if isinstance(value, list) else [value]))
-    names = {word for one in every if isinstance(one, str) for word in _WORD.findall(one)}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        names &= {"*"}  # it brings names, and uses none
+    words = frozenset(word for one in every if isinstance(one, str) for word in _WORD.findall(one))
+    names = words & {"*"} if isinstance(statement, ast.Import | ast.ImportFrom) else words
     modules = dict.fromkeys(name for node in nodes for name in modules_of(node, path))
-    return _Part(_text(statement), frozenset(names), frozenset(bare), binds, tuple(modules))
+    return _Part(_text(statement), words, names, frozenset(bare), binds, tuple(modules))
 
 
 def _says_nothing(node: object) -> bool:
@@ -222,7 +227,7 @@ def _binds(node: ast.stmt, plain: set[str], imported: Mapping[str, list[tuple[st
             names = (name,) if _is_plain(node.value, node.annotation) else ()
         case _:
             names = ()
-    return () if any(name.startswith("__") for name in names) else names
+    return () if names and names[0].startswith("__") and names[0] != "__all__" else names
 
 
 def _is_plain_base(base: ast.expr, plain: set[str], imported: Mapping[str, list[tuple[str, str]]]) -> bool:

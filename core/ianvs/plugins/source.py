@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -34,14 +34,15 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
         return {}
     folder = entry.parent
 
-    def local(path: Path, dotted: str) -> Iterable[Path]:
-        return _local_files(dotted, folder, homes)
+    @cache
+    def local(dotted: str) -> tuple[Path, ...]:
+        return tuple(_local_files(dotted, folder, homes))
 
     return {_short(path, folder): told for path, told in sorted(reached(entry, attribute, local, _digest).items())}
 
 
 def file_digests(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
-    """{short file name: sha256 of its bytes} of the plugin and all local files that it imports; line ends don't count."""
+    """{short file name: sha256 of its text} of the plugin and of local files that it imports; line ends don't count."""
     entry, found = _files(url, name, group, job)
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 

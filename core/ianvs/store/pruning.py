@@ -14,6 +14,8 @@ from ianvs.base.errors import DamagedError
 from ianvs.store.case_store import CaseStore
 from ianvs.store.sealed import remove
 
+Kind = Literal["old", "finished", "lost"]
+
 
 @dataclass(frozen=True)
 class Prunable:
@@ -23,7 +25,7 @@ class Prunable:
     algorithm: "" where the case does not tell. files, bytes: of what would be removed.
     """
 
-    kind: Literal["old", "finished", "lost"]
+    kind: Kind
     case_id: str
     algorithm: str
     folder: Path
@@ -45,17 +47,14 @@ def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
 
 def prune(store: CaseStore, found: Prunable) -> bool:
     """Remove it; False, and it stays, where a process is at work on the case."""
-    try:
-        with store.lock(found.case_id).acquire(timeout=0):
-            remove(found.folder)
-    except (Timeout, OSError):
-        return False
-    return not found.folder.exists()
+    with suppress(Timeout, OSError), store.lock(found.case_id).acquire(timeout=0):
+        remove(found.folder)
+        return not found.folder.exists()
+    return False
 
 
-def _of(kind: Literal["old", "finished", "lost"], store: CaseStore, case_id: str, folder: Path) -> Prunable:
-    algorithm, sizes = "", [path.lstat().st_size for path in folder.rglob("*") if not path.is_dir()]
+def _of(kind: Kind, store: CaseStore, case_id: str, folder: Path) -> Prunable:
+    case, sizes = None, [path.lstat().st_size for path in folder.rglob("*") if not path.is_dir()]
     with suppress(DamagedError):
         case = store.case(case_id)
-        algorithm = case.algorithm if case else ""
-    return Prunable(kind, case_id, algorithm, folder, len(sizes), sum(sizes))
+    return Prunable(kind, case_id, case.algorithm if case else "", folder, len(sizes), sum(sizes))

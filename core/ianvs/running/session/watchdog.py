@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,7 +72,13 @@ def memory_of(pids: Sequence[int], enough: float = 0.0) -> int:
 
 
 def _resident(pid: int) -> int:
-    return _added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) or _resident_elsewhere(pid)
+    if (own := _added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))) or sys.platform == "linux":
+        return own
+    import psutil
+
+    with contextlib.suppress(psutil.Error):  # it has just ended
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0
 
 
 def _proportional(pid: int) -> int:
@@ -81,21 +88,9 @@ def _proportional(pid: int) -> int:
 
 def _added(path: str, names: tuple[str, ...]) -> int:
     """The lines of these names, in bytes; 0 where there are none."""
-    try:
-        with open(path) as file:  # noqa: PTH123  (often: Path is slow)
-            return sum(int(line.split()[1]) << 10 for line in file if line.startswith(names))
-    except (OSError, ValueError):
-        return 0
-
-
-def _resident_elsewhere(pid: int) -> int:
-    import psutil
-
-    try:
-        told = psutil.Process(pid).memory_info()
-    except psutil.Error:  # it has just ended
-        return 0
-    return 0 if hasattr(told, "shared") else int(told.rss)  # Linux tells all by its files
+    with contextlib.suppress(OSError), open(path) as file:  # noqa: PTH123  (often: Path is slow)
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith(names))
+    return 0
 
 
 def _memory_files(pids: Iterable[int]) -> dict[int, int]:
