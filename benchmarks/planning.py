@@ -19,7 +19,7 @@ import tracemalloc
 from pathlib import Path
 
 import ianvs
-from ianvs.running.planning import Plan
+from ianvs.running.planning.plan import Plan
 
 PLUGIN = """
 class Nothing:

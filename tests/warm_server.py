@@ -71,15 +71,6 @@ class _Isolated(_Server):
         super().__init__(pid)
         self.stdin, self.stdout = os.fdopen(questions, "wb"), os.fdopen(answers, "rb")
 
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *error: object) -> None:
-        self.stdout.close()
-        try:
-            self.stdin.close()
-        finally:
-            self.wait(60.0)
-
 
 def boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> object:
     """In the place of `forking._boot`."""

@@ -16,9 +16,9 @@ import numpy as np
 
 import ianvs as api
 from benchmarks.sizes.measuring import Row, disk, ianvs
-from ianvs.base.digests import noted, sealed, sealed_bytes
+from ianvs.base.digests import noted, sealed_bytes, sealed_text
 from ianvs.base.types import TestCase
-from ianvs.running.planning import PlannedAlgorithm
+from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.store import CaseStore
 
 PLUGIN = """
@@ -181,7 +181,7 @@ def write_like(
         if name.startswith("scores/"):
             values = np.array(value["values"])
             value["values"] = np.clip(values + dice.normal(0, 0.05, values.shape), 0, 1).tolist()
-        records[name] = sealed(value, f"{case.id}/{name}")
+        records[name] = json.loads(sealed_text(value, f"{case.id}/{name}"))
         after = str(records[name]["digest"]) if name.startswith("rounds/") else after
     answers = store.folder(case.id) / "answers.zip"
     facts = {name: value for name, value in result.items() if name != "seal"} | {"answers": noted(answers)}

@@ -42,23 +42,22 @@ from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
 from ianvs.running.inspector import Inspector
 from ianvs.running.job_notes import job_notes
-from ianvs.running.planning import (
+from ianvs.running.planning.cases import cells
+from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
+from ianvs.running.planning.plan import (
     CHANGED_SINCE,
     EarlierCase,
     Plan,
-    cells,
     earlier_cases,
     job_columns,
     said_of_earlier,
     start_over,
-    with_hyperparameters,
-    without_unused,
 )
 from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of
-from ianvs.running.scheduler.preflight import plan_files, require_files
+from ianvs.running.scheduler.preflight import require_files
 from ianvs.running.scoring import missing_pictures
 from ianvs.store import CaseStore, JobStore, Prunable, prunable
 from ianvs.store import prune as remove_prunable
@@ -136,8 +135,10 @@ def run(
             _refuse_many(job)
         if fail_fast is not None:
             job = replace(job, fail_fast=fail_fast)
-        if rerun is not None and not start_over(plan_files(job, inspector), rerun) and rerun not in ("all", "failed"):
-            raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
+        if rerun is not None:
+            dropped = start_over(require_files(job, inspector).checked_plan(), rerun)
+            if not dropped and rerun not in ("all", "failed"):
+                raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
         while True:
@@ -161,7 +162,7 @@ def run(
 def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
     with _loaded(path, CaseOptions, options) as (job, inspector):
-        return plan_files(job, inspector)
+        return require_files(job, inspector).checked_plan()
 
 
 def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
@@ -185,7 +186,7 @@ def report(path: PathLike, *, page_only: bool = False, stored: bool = False, **o
     """
     with _loaded(path, CaseOptions, options) as (job, inspector):
         _refuse_many(job)
-        plan_ = plan_files(job, inspector)
+        plan_ = require_files(job, inspector).checked_plan()
         earlier = {case.id: found for case, found in earlier_cases(plan_)}
         ids = stored_ids(plan_.store)
         if (stored and earlier) or any(case.id in ids for case, _ in plan_.cases()):
@@ -213,7 +214,7 @@ def prune(
     a process works on stay.
     """
     with _loaded(path, JobOptions, options) as (job, inspector):
-        plan_ = plan_files(job, inspector)
+        plan_ = require_files(job, inspector).checked_plan()
     wanted = {planned.case.id for planned in plan_.stored()}
     for name in JobStore.names(job.workspace):
         record = JobStore(job.workspace, name).read() or {}

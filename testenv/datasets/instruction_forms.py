@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
+from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_forms import Form, Slip, content_at, text_at
-from ianvs.exam.data.records import Step, json_kind
+from ianvs.exam.data.records import json_kind
 
 __all__ = ["FORMS"]
 
@@ -57,7 +58,7 @@ def _dialogue(
     record: Mapping[str, Any], fields: Sequence[str], role_key: str, text_key: str, roles: Mapping[str, str]
 ) -> tuple[str | None, list[str], list[str]]:
     """Lists of messages, each with a role, that go on from one field to the next."""
-    messages: list[tuple[Mapping[str, Any], tuple[Step, ...]]] = []
+    messages: list[tuple[Mapping[str, Any], Steps]] = []
     for field in fields:
         items = _items(record, field)
         keys = f"'{role_key}' and '{text_key}'"

@@ -16,9 +16,8 @@ from pydantic import Field
 
 from ianvs.base.errors import closest, one_line
 from ianvs.base.seeding import generator
-from ianvs.exam.scenarios.domain_rounds import natural_domains
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.exam.scenarios.request import ScenarioRequest, positions_by_class, refuse
+from ianvs.exam.scenarios.request import ScenarioRequest, natural_domains, positions_by_class, refuse
 from ianvs.testenv.scenarios.class_incremental import ByClasses, group_name, labels_required
 
 __all__ = ["ContinualPretraining"]

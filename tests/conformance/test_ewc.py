@@ -90,12 +90,12 @@ ONLINE = [
 SUM = Mutant("factor", "total / max(count, 1)", "total", fisher.fisher_diagonal)
 KINDS = {
     "empirical": [SUM],
-    "exact": [SUM, Mutant("factor", "shares[:, classes], total", "shares[:, classes] * 0 + 1, total", fisher._Squares)],
-    "sampled": [Mutant("own labels", 'case "sampled":', 'case "none":', fisher.fisher_diagonal)],
+    "exact": [SUM, Mutant("factor", "shares[:, classes]", "shares[:, classes] * 0 + 1", fisher.fisher_diagonal)],
+    "sampled": [Mutant("own labels", 'kind == "sampled":', 'kind == "none":', fisher.fisher_diagonal)],
     "batch": [Mutant("factor", "len(y) * find.of", "find.of", fisher.fisher_diagonal)],
     "weighted": [
         SUM,
-        Mutant("factor", "y[:, None], share, total", "y[:, None], share**2, total", fisher.fisher_diagonal),
+        Mutant("factor", "shares.gather(1, labels)", "shares.gather(1, labels) ** 2", fisher.fisher_diagonal),
     ],
 }
 CHECKS = [

@@ -57,9 +57,8 @@ def test_cases_of_an_earlier_plugin_are_told_and_shown_beside_those_of_now(
 def test_a_comment_in_a_shared_helper_makes_no_case_new(tmp_path: Path) -> None:
     helper = tmp_path / "helper.py"
     helper.write_text("def half(x):\n    return x / 2\n")
-    plugin = edited(
-        MAJORITY, "class Majority", "from helper import half\n\n\nclass Majority", "seed / 1000", "half(seed)"
-    )
+    imports = "from ast import literal_eval\nfrom helper import half\n\n\nclass Majority"
+    plugin = edited(MAJORITY, "class Majority", imports, "seed / 1000", "half(seed)", " eval(", " literal_eval(")
     job = write_job(tmp_path, job=INLINE, plugin=plugin)
     first = ianvs.run(job)
     digests = [case.provenance["source"] for case in first]

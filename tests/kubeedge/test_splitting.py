@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.datafiles import absolute_index
-from ianvs.kubeedge.splitting import split, write_pairs
+from ianvs.kubeedge.datafiles import absolute_index, split, write_pairs
 
 TEN = [str(i) for i in range(10)]
 

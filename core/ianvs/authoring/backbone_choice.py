@@ -19,13 +19,9 @@ from ianvs.base.errors import PluginError
 
 @dataclass
 class BackboneChoice:
-    """Options of TorchLearner for a pretrained network.
+    """Options of TorchLearner for a pretrained network, which docs/backbones.md explains.
 
-    weights: a file, a folder, an installed package that carries a file, or the name of the library's own ("DEFAULT",
-    "IMAGENET1K_V1", ... of torchvision; "pretrained" of timm and Hugging Face), which is looked up on this machine.
-    download: whether it may be downloaded. frozen: train only the head. lora_rank: also train low-rank updates of the
-    body's matrices, scaled by `lora_alpha` / rank (2 by default).
-    picture_size: side, or [height, width], to which pictures are resized for the network.
+    picture_size: side, or [height, width], in pixels. lora_alpha: 2 * lora_rank by default.
     """
 
     weights: str | None = None

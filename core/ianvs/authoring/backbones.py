@@ -123,10 +123,8 @@ def _of_timm(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
         raise PluginError(f"timm has no trained weights for '{name}'. Give `weights:` a file.")
     file = Path(torch.hub.get_dir()) / "checkpoints" / Path(config.url or "").name
     cached = _in_hub_cache(config.hf_hub_id) if config.hf_hub_id else None
-    if cached is None and config.url and file.is_file():
-        cached = file
-    if cached is not None:
-        return read_weights(cached)
+    if cached is not None or file.is_file():
+        return read_weights(cached or file)
     if download:
         found: Mapping[str, Tensor] = timm.create_model(name, pretrained=True).state_dict()
         return found
@@ -180,11 +178,8 @@ def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
 def _in_hub_cache(repository: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    for file in ("model.safetensors", "pytorch_model.bin"):
-        found = try_to_load_from_cache(repository, file)
-        if isinstance(found, str):
-            return Path(found)
-    return None
+    found = (try_to_load_from_cache(repository, file) for file in ("model.safetensors", "pytorch_model.bin"))
+    return next((Path(path) for path in found if isinstance(path, str)), None)
 
 
 def _package(name: str, extra: str) -> ModuleType:

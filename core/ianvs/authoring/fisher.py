@@ -49,20 +49,21 @@ def fisher_diagonal(
     network.eval()
     try:
         for x, y in batches:
-            match kind:
-                case "exact":
-                    find.expected(x, total)
-                case "batch":
-                    total += len(y) * find.of_the_mean(x, y)
-                case "weighted":
-                    share = find.logits(parameters, x).softmax(1).detach().gather(1, y[:, None])
-                    find.add(x, y[:, None], share, total)
-                case "sampled":
-                    shares = find.logits(parameters, x).softmax(1).detach().cpu()
-                    find.each(x, torch.multinomial(shares, 1, generator=generator)[:, 0].to(x.device), total)
-                case _:
-                    find.each(x, y, total)
             count += len(y)
+            if kind == "batch":
+                total += len(y) * find.of_the_mean(x, y)
+                continue
+            labels, weights = y[:, None], x.new_ones(len(y), 1)
+            if kind != "empirical":
+                shares = find.logits(parameters, x).softmax(1).detach()
+            if kind == "exact":
+                classes = (shares > 0).any(0).nonzero()[:, 0]  # the others are masked
+                labels, weights = classes.expand(len(x), -1), shares[:, classes]
+            elif kind == "weighted":
+                weights = shares.gather(1, labels)
+            elif kind == "sampled":
+                labels = torch.multinomial(shares.cpu(), 1, generator=generator).to(x.device)
+            find.add(x, labels, weights, total)
     finally:
         network.train(was_training)
     return total / max(count, 1)
@@ -84,16 +85,6 @@ class _Squares:
 
     def loss(self, parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         return cross_entropy(self.logits(parameters, x.unsqueeze(0)), y.unsqueeze(0))
-
-    def each(self, x: Tensor, y: Tensor, total: Tensor) -> None:
-        """Adds to total (P,) the squared gradient of each sample for labels y (B,)."""
-        self.add(x, y[:, None], x.new_ones(len(y), 1), total)
-
-    def expected(self, x: Tensor, total: Tensor) -> None:
-        """Adds to total (P,), for each sample and class, p(c | x) times the squared gradient for class c."""
-        shares = self.logits(self.parameters, x).softmax(1).detach()
-        classes = (shares > 0).any(0).nonzero()[:, 0]  # the others are masked
-        self.add(x, classes.expand(len(x), -1), shares[:, classes], total)
 
     def add(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> None:
         """Adds to total (P,) the squared gradients of samples x for labels (B, L), times their weights (B, L)."""

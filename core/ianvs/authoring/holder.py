@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,38 +33,33 @@ NUMBERS = {"cpu": 2**21, "cuda": 2**27}  # of the widest activation: 8 MiB stay 
 class NetworkHolder:
     """The part of TorchLearner that manages a network; training is not included.
 
-    Arguments are those of TorchLearner.
+    Arguments are those of TorchLearner; `options` are of networks.build_network.
     """
 
     network: nn.Module  # exists from the first train(), predict() or load() on
-    blocks: int = 1
-    dropout: float = 0.0
-    batch_norm: bool = False
-    initialization: str = "default"
     networks: ClassVar[tuple[str, ...]] = ()  # those that a method works on; (): any
 
     def __init__(
         self,
         architecture: str,
-        hidden: int | Sequence[int],
-        widths: Sequence[int],
+        options: Mapping[str, Any],
         *,
+        initialization: str,
         precision: str,
         compile: bool,
         channels_last: bool,
-        scale: str | Mapping[str, Any] = "symmetric",
-        backbone: BackboneChoice | None = None,
+        scale: str | Mapping[str, Any],
+        backbone: BackboneChoice,
     ) -> None:
         if self.networks and architecture not in self.networks:
             known = " or ".join(self.networks)
             raise PluginError(f"{type(self).__name__} does not work on network '{architecture}'. Set it to {known}.")
-        self.architecture = architecture
-        self.hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
-        self.widths = tuple(widths)
+        self.architecture, self.initialization = architecture, initialization
+        self._options = options  # of networks.build_network
         self.precision, self.compile = precision, compile
         self.channels_last = channels_last
         self.scaling = Scaling(scale)
-        self.backbone_choice = backbone or BackboneChoice()
+        self.backbone_choice = backbone
         self.remark = ""  # what the leaderboard says beside a case: of given weights, what did not fit
         self._shape: tuple[tuple[int, ...], int] | None = None  # (sample, classes) that the network is built for
         self._layout = torch.contiguous_format
@@ -85,11 +80,7 @@ class NetworkHolder:
             self.architecture,
             chosen.seen(input_shape),
             num_classes,
-            hidden=self.hidden,
-            widths=self.widths,
-            blocks=self.blocks,
-            dropout=self.dropout,
-            batch_norm=self.batch_norm,
+            **self._options,
             fill=self._fill if chosen.weights is not None or self._initial is not None else None,
             download=chosen.download,
         )
@@ -203,6 +194,11 @@ class NetworkHolder:
             outputs = network(x)
         return outputs if mask is None else outputs + mask
 
+    def representation(self, x: Tensor) -> Tensor:
+        """(B, D) input of the head for prepared samples x (B, ...); differentiable."""
+        body, _ = networks.body_and_head(self.network)
+        return self.logits(x, network=body)
+
     def each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply `function` to prepared samples, at most 1024 at a time, with the network in testing mode."""
         place = next(self.network.parameters()).device
@@ -252,8 +248,7 @@ class NetworkHolder:
         return found
 
     def _features(self, x: Tensor) -> Tensor:
-        body, _ = networks.body_and_head(self.network)
-        return self.each(x, lambda part: self.logits(part, network=body))
+        return self.each(x, self.representation)
 
     def _ready(self, x: Tensor, num_classes: int, device: str, seed: int) -> None:
         use_precision(self.precision, device)

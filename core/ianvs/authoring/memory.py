@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -14,6 +14,10 @@ from ianvs.base.errors import PluginError, closest
 
 State = dict[str, Any]
 """What `torch.save` keeps of a method or a memory: tensors, numbers, text, and lists or dicts of these, by name."""
+
+
+def _rows(columns: Iterable[Tensor], index: Tensor) -> tuple[Tensor, ...]:
+    return tuple(gather(column, sent(index, column.device)) for column in columns)
 
 
 class Memory:
@@ -53,7 +57,7 @@ class Memory:
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
         """(x, y, ...) of the samples at the positions `index` (n,)."""
-        return tuple(gather(column, sent(index, column.device)) for column in self.columns)
+        return _rows(self.columns, index)
 
     def state(self) -> State:
         """Everything that it holds, for `torch.save`."""
@@ -69,7 +73,7 @@ class Memory:
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
         if self.columns and not len(new) and len(old) == before:
             return  # nothing goes and nothing comes: no copy of all of it
-        kept = tuple(gather(column, sent(new, column.device)) for column in columns)
+        kept = _rows(columns, new)
         if self.columns:
             pairs = zip(self.columns, kept, strict=True)
             kept = tuple(torch.cat([sent(gather(a, sent(old, a.device)), b.device), b]) for a, b in pairs)
@@ -169,8 +173,7 @@ class PerRoundMemory:
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
         """(x, y, ...) of the samples at the positions `index` (n,), counted over all rounds."""
-        columns = (torch.cat(column) for column in zip(*(part.columns for part in self.parts), strict=True))
-        return tuple(gather(column, sent(index, column.device)) for column in columns)
+        return _rows(map(torch.cat, zip(*(part.columns for part in self.parts), strict=True)), index)
 
     def state(self) -> list[State]:
         """Everything that it holds, for `torch.save`."""
@@ -304,19 +307,14 @@ class HerdingMemory(Memory):
             )
         parts: list[tuple[Tensor, ...]] = []
         for c in classes:
-            part = self._of(c, self.columns) if c in kept else ()
-            new = self._of(c, (x, y, *more)) if c in come else ()
+            part = self.at((self.y == c).nonzero()[:, 0]) if c in kept else ()
+            new = _rows((x, y, *more), (y == c).nonzero()[:, 0]) if c in come else ()
             if part and new:
                 part = tuple(torch.cat([a.to(b.device), b]) for a, b in zip(part, new, strict=True))
             part = part or new
             n = self.capacity // len(classes)
             order = herding(features(part[0]), n) if c in come else torch.arange(min(n, len(part[0])))
-            parts.append(tuple(gather(column, order.to(column.device)) for column in part))
+            parts.append(_rows(part, order))
         if parts:
             place = parts[-1][0].device
             self.columns = tuple(torch.cat([c.to(place) for c in column]) for column in zip(*parts, strict=True))
-
-    @staticmethod
-    def _of(label: int, columns: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        index = (columns[1] == label).nonzero()[:, 0]
-        return tuple(gather(column, index.to(column.device)) for column in columns)

@@ -15,13 +15,10 @@ NAMES = ("symmetric", "unit", "imagenet", "first_round")
 
 
 class Scaling:
-    """Converts uint8 pictures to numbers by one of these rules; floating-point samples are taken to be in 0 to 1.
+    """Converts uint8 pictures to numbers by one of the rules in docs/backbones.md.
 
-    "symmetric": from -1 to 1. "unit": from 0 to 1. "imagenet": (x - mean) / std of ImageNet, per channel.
-    {mean: [...], std: [...]}: the same with one number per channel, or one for all, in units of 0 to 1.
-    "first_round": the same with the mean and standard deviation of the first training data that the learner sees, for
-    each channel, or each number of a feature vector; "unit" before that. Floating-point samples are left unchanged by
-    "symmetric" and "unit".
+    Floating-point samples are taken to be in 0 to 1; "symmetric" and "unit" leave them unchanged. "first_round" has a
+    mean and a standard deviation for each channel, or each number of a feature vector; it is "unit" before that.
     """
 
     def __init__(self, said: str | Mapping[str, Any] = "symmetric") -> None:

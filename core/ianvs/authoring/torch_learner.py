@@ -38,14 +38,12 @@ class TorchLearner(Answering):
     masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. If an exam
     restricts predictions to the classes of a task, all others are masked. A label of -1 is withheld: `loss` skips it.
 
-    A method overrides some of: `before_round`, `training_data`, `extend`, `loss`, `adjust_gradients`, `after_step`,
-    `after_round`; `state` and `restore` if it keeps something between rounds; `prepare`, `build_network` for other
-    inputs or networks. docs/authors.md describes the order in which they are called, and what they may use.
+    docs/authors.md lists the hooks that a method may override, in the order in which they are called.
 
     network: "mlp" with `hidden` units per hidden layer, `dropout` after each and `batch_norm`, "linear",
     "resnet" with `blocks` of each of `widths` channels, "vit", or one of torchvision ("resnet18", "vit_b_16", ...),
     "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: options of a
-    pretrained network; see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling.
+    pretrained network, and scale, of the values of pictures: see docs/backbones.md.
     initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for randomly drawn weights.
     precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: the
     older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
@@ -110,20 +108,19 @@ class TorchLearner(Answering):
     ) -> None:
         options = {**locals(), "milestones": tuple(milestones)}
         require_known("adaptation", adaptation, ADAPTATIONS)
+        sizes = (hidden,) if isinstance(hidden, int) else hidden
         super().__init__(
             network,
-            hidden,
-            widths,
+            {"hidden": sizes, "widths": widths, "blocks": blocks, "dropout": dropout, "batch_norm": batch_norm},
+            initialization=initialization,
             precision=chosen_precision(precision, amp),
             compile=compile,
             channels_last=channels_last,
             scale=scale,
             backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),
         )
-        self.blocks, self.dropout, self.batch_norm = blocks, dropout, batch_norm
         if initialization != "default" and weights is not None:
             raise PluginError(f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.")
-        self.initialization = initialization
         self.batch_size = batch_size
         self.schedule = Schedule(**{field.name: options[field.name] for field in fields(Schedule)})
         self.keep_optimizer = keep_optimizer
@@ -211,6 +208,8 @@ class TorchLearner(Answering):
         if resident(x, place):
             x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)
+        own = None if task_classes is None else tuple(task_classes)
+        allowed = own if own is not None else seen if self.mask_unseen else ()  # (): all are
         data = RoundData(
             x,
             y,
@@ -219,8 +218,8 @@ class TorchLearner(Answering):
             seen,
             place,
             self.prepare,
-            self._mask(seen, task_classes, num_classes, place),
-            None if task_classes is None else self._tasks.teach(tuple(task_classes), num_classes, place),
+            self._mask(allowed, num_classes, place),
+            None if own is None else self._tasks.teach(own, num_classes, place),
             None if getattr(self, "sees_past_rounds", False) else passes,
             complete,
             bool(pretraining),
@@ -252,11 +251,6 @@ class TorchLearner(Answering):
     def augmented(self, x: Tensor) -> Tensor:
         """Prepared samples (B, ...), augmented by `augment` like those of a step."""
         return x if self.augment is None else self.augment(x, self._changes)
-
-    def representation(self, x: Tensor) -> Tensor:
-        """(B, D) input of the head for prepared samples x (B, ...); differentiable."""
-        body, _ = networks.body_and_head(self.network)
-        return self.logits(x, network=body)
 
     def batch(self, data: RoundData, x: Tensor, y: Tensor) -> Batch:
         """A `Batch` of prepared samples x (B, ...) with labels y (B,) and the network's outputs for them."""
@@ -336,15 +330,9 @@ class TorchLearner(Answering):
         body, head = networks.body_and_head(self.network)
         return [([*body.parameters(), *more], rate), ([*head.parameters()], head_rate)]
 
-    def _mask(
-        self, seen: tuple[int, ...], task_classes: Sequence[int] | None, num_classes: int, place: torch.device
-    ) -> Tensor | None:
+    def _mask(self, allowed: tuple[int, ...], num_classes: int, place: torch.device) -> Tensor | None:
         """What is added to outputs in training."""
-        if task_classes is not None:
-            return output_mask(tuple(task_classes), num_classes, place)
-        if not self.mask_unseen:
-            return None
-        of = seen, num_classes, place
+        of = allowed, num_classes, place
         if of != self._masked:  # made anew only where it would be another one
             self._masked, self._last_mask = of, output_mask(*of)
         return self._last_mask

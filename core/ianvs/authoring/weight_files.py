@@ -41,7 +41,7 @@ def find_weights(said: str) -> Path | None:
 def _only_one(home: Path, files: Iterable[Path], what: str) -> Path:
     found = sorted(file for file in files if file.suffix in ENDINGS and file.is_file())
     usual = [file for file in found if file.name in ("model.safetensors", "pytorch_model.bin")]
-    if len(usual or found) == 0 or (len(found) > 1 and not usual):
+    if not usual and len(found) != 1:
         names = one_line([file.relative_to(home).as_posix() for file in found]) or "none"
         raise PluginError(
             f"{what} should hold one file of weights ({', '.join(ENDINGS)}), but holds: {names}. Name the file itself."

@@ -65,13 +65,9 @@ def content(path: Path | str) -> bytes | None:
         raise _unreadable(Path(path), error) from error
 
 
-def sealed(value: Mapping[str, object], name: str) -> dict[str, object]:
-    """`value` with its digest. name: what it is, such as its place: under another one the digest does not hold."""
-    return {**value, _SEAL: _seal(value, name)}
-
-
 def sealed_text(value: Mapping[str, object], name: str) -> str:
-    return json.dumps(sealed(value, name), indent=1) + "\n"
+    """`value` with its digest. name: what it is, such as its place: under another one the digest does not hold."""
+    return json.dumps({**value, _SEAL: _seal(value, name)}, indent=1) + "\n"
 
 
 def sealed_bytes(value: Mapping[str, object], name: str) -> bytes:
@@ -86,7 +82,7 @@ def holds(content: bytes, before: Sequence[int | str]) -> bool:
 
 
 def parsed(text: bytes, name: str, before: Sequence[int | str] | None = None) -> dict[str, object] | None:
-    """What `sealed` or `sealed_bytes` made of it, with the digest; None if it is damaged, changed, or something else.
+    """What `sealed_text` or `sealed_bytes` was given, with the digest; None: it is damaged, changed, or something else.
 
     before: of the file when it was believed and `noted`. Nobody has to look at the seal of the same bytes again, which
     takes most of the time where there are thousands of files.

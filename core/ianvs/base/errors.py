@@ -17,6 +17,11 @@ class Place:
     line: int = 0
     column: int = 0
 
+    @classmethod
+    def in_text(cls, file: Path, text: str, position: int) -> Place:
+        """That of a position, from 0, in the text of the file."""
+        return cls(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
+
     def __str__(self) -> str:
         name = shown_path(self.file)
         return f"{name}:{self.line}:{self.column}" if self.line else name

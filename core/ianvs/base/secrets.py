@@ -66,12 +66,8 @@ def _hides(name: str, value: object) -> bool:
     values = value if isinstance(value, list | tuple) and value else [value]
     if all(isinstance(one, int | float) for one in values):
         return any(map(_PASSWORD.fullmatch, _words(name)))
-    return not (_of_variable(name) and all(isinstance(one, str) and _VARIABLE_NAME.fullmatch(one) for one in values))
-
-
-def _of_variable(name: str) -> bool:
-    """Whether its value is the name of a variable: `api_key_env`."""
-    return _OF_VARIABLE.fullmatch(_words(name)[-1]) is not None
+    named = _OF_VARIABLE.fullmatch(_words(name)[-1])
+    return not (named and all(isinstance(one, str) and _VARIABLE_NAME.fullmatch(one) for one in values))
 
 
 def _words(name: str) -> list[str]:

@@ -52,7 +52,6 @@ def _with_schemas(files: Mapping[str, str]) -> dict[str, str]:
     return found | schemas
 
 
-KINDS = ("job", "algorithm", "metric", "dataset", "paradigm")
 _TEMPLATES = PACKAGE / "cli" / "templates"
 
 

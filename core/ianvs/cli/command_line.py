@@ -14,7 +14,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ianvs.base.errors import IanvsError
 from ianvs.base.garbage import not_collecting
+from ianvs.base.package import JOB_FILE, shipped_jobs
+from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import Parser, subparsers_of
 
 _DESCRIPTION = """\
@@ -58,7 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Our own sums are small: more threads of numpy's library would only wait for work, which costs a report of
         # thousands of cases a tenth of its time. Engines give cases as many as the job says.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from ianvs.base.errors import IanvsError
 
     # Slurm and Kubernetes end a job by SIGTERM: it ends as by Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -70,8 +72,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except IanvsError as error:
-        from ianvs.base.secrets import hide_secrets
-
         print(hide_secrets(str(error), environment=os.environ), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -101,8 +101,6 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
         if first not in own:
             given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
     elif first not in commands:
-        from ianvs.base.package import shipped_jobs
-
         if not Path(first).exists() and first not in shipped_jobs():
             parser.command_unknown(first, commands)
         given.insert(0, "run")
@@ -119,9 +117,6 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
 
 def _job(options: argparse.Namespace) -> Path:
     """The job that is meant: by -f, by its place, or the one in this folder."""
-    from ianvs.base.errors import IanvsError
-    from ianvs.base.package import JOB_FILE
-
     if options.file is not None and options.job is not None:
         raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.")
     if (said := options.file or options.job) is not None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ianvs.cli.parser import subparsers_of
+from ianvs.base.package import shipped_jobs
+from ianvs.cli.catalogue.nameable import KINDS
+from ianvs.cli.parser import add_command, subparsers_of
 
 _SHELLS = {
     "bash": "ianvs completion bash >> ~/.bashrc",
@@ -19,21 +21,16 @@ _JOB = ("-f", "--file", "--from")  # what is followed by a job, or a file
 
 def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.ArgumentParser) -> None:
     about = "print a script that completes commands and options in a shell"
-    parser = commands.add_parser("completion", help=about)
+    parser = add_command(commands, "completion", about, partial(_completion, whole))
     parser.add_argument("shell", choices=tuple(_SHELLS), help="; ".join(_SHELLS.values()))
-    parser.set_defaults(command=partial(_completion, whole))
 
 
 def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    from ianvs.base.package import shipped_jobs
-
     words = {path: _words(path, parser) for path, parser in _commands(whole, ())}
-    if options.shell == "fish":
-        print("\n".join(_fish(words, [*shipped_jobs()])))
-        return 0
     if options.shell == "zsh":
         print("autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit")
-    print("\n".join(_bash(words, [*shipped_jobs()])))
+    script = _fish if options.shell == "fish" else _bash
+    print("\n".join(script(words, [*shipped_jobs()])))
     return 0
 
 
@@ -60,8 +57,6 @@ def _words(path: _Path, parser: argparse.ArgumentParser) -> _Words:
         else:
             found += [(str(choice), "") for choice in action.choices or ()]
     if path == ("list",):
-        from ianvs.cli.installed_commands import KINDS
-
         found += [(kind, "") for kind in KINDS]
     return found
 

@@ -17,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
+
 from ianvs.base.errors import shown_path
 from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.sealing.landlock import landlock_version
@@ -140,15 +142,14 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 def machine_findings(workspace: Path) -> Iterator[Finding]:
     """Of this machine, and of the folders that a run writes into."""
-    import psutil
-
-    yield Finding(
-        "ok", f"{usable_cores()} of {os.cpu_count()} cores can be used: as many cases run at a time, or --jobs N"
-    )
+    cores = f"{usable_cores()} of {os.cpu_count()} cores"
+    yield Finding("ok", f"{cores} can be used: as many cases run at a time, or --jobs N")
     memory = psutil.virtual_memory()
     yield from memory_findings(memory.total, memory.available, _limit())
     torch = looked()
-    yield from card_findings(_drivers_cards(), torch.get("cuda"), torch.get("cards", ()))
+    told = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
+    driver = None if told is None else [line.replace(", ", ", driver ") for line in told.splitlines()]
+    yield from card_findings(driver, torch.get("cuda"), torch.get("cards", ()))
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
     yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")
     yield from seal_findings(landlock_version())
@@ -214,11 +215,6 @@ def _limit() -> float | None:
     except OSError:
         return None
     return float(said) if said.isdecimal() else None
-
-
-def _drivers_cards() -> list[str] | None:
-    told = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
-    return None if told is None else [line.replace(", ", ", driver ") for line in told.splitlines()]
 
 
 def model_findings() -> Iterator[Finding]:

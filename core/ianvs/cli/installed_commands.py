@@ -13,7 +13,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-KINDS = ("algorithms", "scenarios", "metrics", "datasets", "networks", "paradigms", "engines", "jobs")
+import ianvs
+from ianvs.base.errors import IanvsError, closest, shown_path
+from ianvs.base.package import job_path, shipped_jobs
+from ianvs.cli.catalogue.nameable import KINDS, listed
+from ianvs.cli.parser import add_command
+
 _WIDTH = 100  # characters of a line
 _MEANT = {
     **dict.fromkeys(("tasks", "benchmarks", "studies", "experiments"), "jobs"),
@@ -24,18 +29,13 @@ _MEANT = {
 
 
 def add_list(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("list", help="what can be named in the files: algorithms, scenarios, metrics, ...")
+    parser = add_command(commands, "list", "what can be named in the files: algorithms, scenarios, metrics, ...", _list)
     parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
-    parser.set_defaults(command=_list)
-    parser = commands.add_parser("show", help="one of them: what it does, its options, their types and defaults")
+    parser = add_command(commands, "show", "one of them: what it does, its options, their types and defaults", _show)
     parser.add_argument("name", metavar="NAME", help="as `ianvs list` has it, such as EWC or class-incremental")
-    parser.set_defaults(command=_show)
 
 
 def _list(options: argparse.Namespace) -> int:
-    from ianvs.base.errors import IanvsError, closest
-    from ianvs.cli.catalogue import listed
-
     if f"{options.kind}s" in KINDS:
         options.kind += "s"
     if options.kind not in KINDS:
@@ -61,19 +61,17 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from ianvs.cli.catalogue import shown
+    from ianvs.cli.catalogue.shown_entry import shown
 
     print(shown(options.name))
     return 0
 
 
 def add_metrics(commands: argparse._SubParsersAction[Any]) -> None:
-    metrics = commands.add_parser("metrics", help="list the metrics, or compute them for a score matrix")
-    metrics.set_defaults(command=_metrics)
+    metrics = add_command(commands, "metrics", "list the metrics, or compute them for a score matrix", _metrics)
     inside = metrics.add_subparsers(metavar="")
-    compute = inside.add_parser("compute", help="every metric of a score matrix, as json")
+    compute = add_command(inside, "compute", "every metric of a score matrix, as json", _compute)
     compute.add_argument("file", type=Path, help="json with R and optionally untrained, joint, single_task; or csv")
-    compute.set_defaults(command=_compute)
 
 
 def _metrics(options: argparse.Namespace) -> int:
@@ -124,19 +122,20 @@ def _doctor(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-_KINDS = {
+BEGINNINGS = {
     "job": "a job over digits with three methods, or a copy of one that comes with ianvs",
     "algorithm": "a method of your own, and a job that ranks it beside another",
     "metric": "a metric of your own, and a job that ranks by it",
     "dataset": "a dataset of your own, and a job over it",
     "paradigm": "a way of examining of your own, and a job that uses it",
 }
+"""What `ianvs new` writes, by kind."""
 
 
 def add_new(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("new", help="write a small running job, or a method, metric, dataset, paradigm")
     kinds = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
-    for kind, about in _KINDS.items():
+    for kind, about in BEGINNINGS.items():
         of = kinds.add_parser(kind, help=about, description=f"Writes {about}. Files that are there stay as they are.")
         of.add_argument("name", type=Path, metavar="NAME", help="what it is called, and the folder that it goes into")
         if kind == "job":
@@ -145,7 +144,6 @@ def add_new(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from ianvs.base.errors import IanvsError, shown_path
     from ianvs.cli.beginning import copied_job, from_template, write_new
     from ianvs.config.models.job import folder_name
 
@@ -167,19 +165,16 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def add_jobs(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("jobs", help="list the jobs that come with ianvs, or print the files of one")
+    parser = add_command(commands, "jobs", "list the jobs that come with ianvs, or print the files of one", _jobs)
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this job's files, each below its path")
-    parser.set_defaults(command=_jobs)
     help_ = "write a job for KubeEdge Ianvs in our own form, with a comment at each change"
-    parser = commands.add_parser("migrate", help=help_)
+    parser = add_command(commands, "migrate", help_, _migrate)
     parser.add_argument("job", metavar="JOB", help="benchmarkingjob.yaml as Ianvs takes it")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the files go; plugins stay where they are")
     parser.add_argument("--root", metavar="DIR", help="a further folder that relative paths may start from")
-    parser.set_defaults(command=_migrate)
 
 
 def _jobs(options: argparse.Namespace) -> int:
-    from ianvs.base.package import job_path, shipped_jobs
     from ianvs.config.load import files_of_job
 
     if options.name is not None:
@@ -195,10 +190,7 @@ def _jobs(options: argparse.Namespace) -> int:
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from ianvs import api
-    from ianvs.base.errors import shown_path
-
-    files = api.migrate(options.job, options.out, root=options.root)
+    files = ianvs.migrate(options.job, options.out, root=options.root)
     for file, text in files.items():
         comments = sum(line.lstrip().startswith("#") for line in text.splitlines()) - 1
         print(f"{shown_path(file)}: {comments} comment{'s' * (comments != 1)}")
@@ -210,9 +202,8 @@ _FILES = ("job", "testenv", "algorithm")
 
 
 def add_schema(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("schema", help="the JSON schema of the three files, for editors")
+    parser = add_command(commands, "schema", "the JSON schema of the three files, for editors", _schema)
     parser.add_argument("kind", nargs="?", choices=_FILES, help="of which file; without: of all, by that name")
-    parser.set_defaults(command=_schema)
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -6,17 +6,19 @@ It answers to words that other tools have for the same.
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from ianvs.base.errors import Problem, closest
+from ianvs.base.secrets import without_secret
 
 if TYPE_CHECKING:
     from ianvs.api import Results
-    from ianvs.base.errors import Problem
 
 
 def _by_word(answers: Mapping[str, str]) -> dict[str, str]:
@@ -95,8 +97,7 @@ class Parser(argparse.ArgumentParser):
 def _meant(here: str | None, name: str, known: Iterable[str]) -> str:
     if here is not None:
         return f" Here it is {here}." if here.startswith(("-", "`", "nothing")) else f" Here it is `{here}`."
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    return closest(name, known)
 
 
 def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -105,10 +106,10 @@ def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Argumen
     return {name: command for group in groups for name, command in group.choices.items()}
 
 
-def job_command(
+def add_command(
     commands: argparse._SubParsersAction[Any], name: str, help_: str, command: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add a command about a job."""
+    """Add a command. command: is called with the options that were given."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
     parser.set_defaults(command=command)
     return parser
@@ -116,8 +117,6 @@ def job_command(
 
 def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
     """Add the job, and what takes the place of things in its files. selects: whether it may be some of the cases."""
-    from pathlib import Path
-
     about = "benchmarkingjob.yaml, a folder with one, or a name of `ianvs list jobs`; default: the one here"
     parser.add_argument("job", nargs="?", type=Path, metavar="JOB", help=about)
     spellings = ("-f", "--file", "--benchmarking_config_file")  # the last is Ianvs's
@@ -154,8 +153,6 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
 
 def job_arguments(options: argparse.Namespace) -> str:
     """What a further command has to say of the job to mean the same, but for secrets."""
-    from ianvs.base.secrets import without_secret
-
     parts = ["-f", str(options.file)]
     for name in ("workspace", "root"):
         if (value := getattr(options, name)) is not None:

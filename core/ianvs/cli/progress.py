@@ -13,7 +13,8 @@ from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, Failure, Status
 from ianvs.results.report.trials import drawn_text, study_name
 from ianvs.results.report.values import telling
-from ianvs.running.planning import Plan, PlannedAlgorithm, PlannedCase, axes
+from ianvs.running.planning.cases import PlannedAlgorithm, axes
+from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.planning.studies import search_space
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import Study
@@ -58,7 +59,7 @@ class _Progress(Listener):
     """What is said in the same words live and in lines."""
 
     def __init__(self, job: str) -> None:
-        self._job, self._to_do = job, 0
+        self._job, self._to_do, self._start = job, 0, time.monotonic()
 
     def _say(self, line: str, colour: str = "") -> None:
         """colour: "yellow" of a warning, "red" of a failure, "" of what somebody who wants quiet need not read."""
@@ -74,7 +75,7 @@ class _Progress(Listener):
         return f"{describe(case)}: {told}"
 
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
-        self._to_do = to_do
+        self._to_do, self._start = to_do, time.monotonic()
         for warning in plan.job.warnings:
             self._say(f"warning: {warning}", "yellow")
         if damaged:
@@ -109,16 +110,11 @@ class PlainProgress(_Progress):
         self._stream, self._quiet, self._verbose = stream, quiet, verbose
         self._rounds: dict[str, tuple[object, object]] = {}
         self._done = 0
-        self._start = time.monotonic()
 
     def __enter__(self) -> PlainProgress:
         return self
 
     def __exit__(self, *_: object) -> None: ...
-
-    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
-        self._start = time.monotonic()
-        super().planned(plan, to_do, damaged)
 
     def preparing(self, what: str, fraction: float) -> None:
         if fraction == 0.0:
@@ -149,23 +145,16 @@ class LiveProgress(_Progress):
     """A bar over the cases, and a line for each case that runs, with its round."""
 
     def __init__(self, stream: TextIO = sys.stderr, job: str = "") -> None:
+        from rich import progress
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
+        self._progress = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(bar_width=24),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[note]}"),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(elapsed_when_finished=True),
             console=Console(file=stream),
             transient=True,
         )

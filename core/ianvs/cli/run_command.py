@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, settings_of, show, warn
+import ianvs
+from ianvs.base.errors import ConfigError, IanvsError
+from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show, warn
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    run = job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
+    run = add_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
     add_job(run)
     run.add_argument("--jobs", "-j", type=positive, metavar="N", help="test cases at a time (default: by cores)")
     run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
@@ -25,17 +28,16 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     words.add_argument("--quiet", action="store_true", help="say nothing but warnings, failures and the leaderboard")
     words.add_argument("--verbose", action="store_true", help="say also which case begins, and each of its rounds")
 
-    validate = job_command(commands, "validate", "make every check that a run begins with; train nothing", _validate)
+    validate = add_command(commands, "validate", "make every check that a run begins with; train nothing", _validate)
     add_job(validate, selects=False)
     for command in (run, validate):
         command.add_argument("--engine", metavar="NAME", help="local, inline, ray, ...; over what the file says")
         command.add_argument("--device", metavar="NAME", help="auto, cpu, cuda: where the plugins compute")
-    plan = job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
+    plan = add_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     add_job(plan)
     plan.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
-    exam = job_command(
-        commands, "exam", "show how the data arrive: rounds, test sets, rules; save them to share", _exam
-    )
+    about = "show how the data arrive: rounds, test sets, rules; save them to share"
+    exam = add_command(commands, "exam", about, _exam)
     add_job(exam, selects=False)
     exam.add_argument("--save", type=Path, metavar="FILE", help="write the exam's manifest, which a testenv can name")
 
@@ -43,11 +45,10 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _plan(options)
-    from ianvs import api
     from ianvs.cli.progress import listener_for
 
     with listener_for(sys.stderr, job_arguments(options), options.quiet, options.verbose) as listener:
-        results = api.run(
+        results = ianvs.run(
             options.file,
             **selected(options),
             jobs=options.jobs,
@@ -63,16 +64,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from contextlib import nullcontext
-
-    from ianvs import api
-    from ianvs.base.errors import ConfigError
     from ianvs.cli.progress import listener_for
 
     # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
     with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext() as listener:
         try:
-            job = api.validate(
+            job = ianvs.validate(
                 options.file,
                 **settings_of(options),
                 engine=options.engine,
@@ -88,25 +85,21 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.cli.progress import describe
     from ianvs.running.scheduler.searching import outline
 
-    plan = api.plan(options.file, **selected(options))
+    plan = ianvs.plan(options.file, **selected(options))
     warn(plan.job.warnings)
     for study in plan.studies:
         print(outline(study, plan))
-    counts = Counter[str]()
     for planned in plan:
-        counts[planned.state] += 1
         print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
-    print(counted(counts))
+    print(counted(Counter(planned.state for planned in plan)))
     return 0
 
 
 def _exam(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.base.errors import IanvsError
     from ianvs.exam.scenarios.manifest import save_manifest
     from ianvs.results.report.exam_text import exam_text
 

@@ -17,10 +17,10 @@ from ianvs.config.models.form import NamedSpec, Spec
 from ianvs.config.models.samples import DatasetSpec
 from ianvs.exam.data.named import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
+from ianvs.exam.scenarios.drawn import SEEDS
 from ianvs.exam.scenarios.request import Scenario
 
 Schema = dict[str, Any]
-_DRAWN = ("seed", "order_seed")  # may be `case`: the number of the case's seed
 
 
 def scenario_options() -> Iterator[Schema]:
@@ -31,7 +31,7 @@ def scenario_options() -> Iterator[Schema]:
         if isinstance(kind, type) and issubclass(kind, Scenario):
             called = list(dict.fromkeys((*kind.names, name)))
             names += called
-            yield _if_named("name", called, _options(kind), ("name", "url", "file"))
+            yield _if_named(called, _options(kind), ("name", "url", "file"))
     yield {"anyOf": [_known(names), {"type": "object", "properties": {"name": _known(names)}}]}
 
 
@@ -42,7 +42,7 @@ def dataset_options() -> Iterator[Schema]:
         kind = _loaded(point)
         if isinstance(kind, type) and issubclass(kind, Source):
             names.append(name)
-            yield _if_named("name", [name], _options(kind), tuple(DatasetSpec.known_keys()))
+            yield _if_named([name], _options(kind), tuple(DatasetSpec.known_keys()))
     yield {"properties": {"name": _known(names)}}
     yield {"if": {"not": {"required": ["name"]}}, "then": {"propertyNames": {"enum": [*DatasetSpec.known_keys()]}}}
 
@@ -54,11 +54,8 @@ def paradigm_options(keys: set[str]) -> Iterator[Schema]:
         model = getattr(kind, "options", None)
         own = _options(model) if model is not None else {}
         known = [*sorted(keys), *own]
-        asked = {"anyOf": [{"const": name}, {**_mapping_named("name", [name]), "not": {"required": ["url"]}}]}
-        if_named = {
-            "properties": {"paradigm_type": asked, "contract": {"const": "native"}},
-            "required": ["paradigm_type"],
-        }
+        asked = {"paradigm_type": {"anyOf": [{"const": name}, _by_name([name])]}, "contract": {"const": "native"}}
+        if_named = {"properties": asked, "required": ["paradigm_type"]}
         yield {"if": if_named, "then": {"properties": own, "propertyNames": {"enum": known}}}
 
 
@@ -87,9 +84,7 @@ def _options(model: type[BaseModel]) -> Mapping[str, Schema]:
     made = model.model_json_schema()
     inner = made.pop("$defs", {})
     found = {name: plain(schema, inner) for name, schema in made.get("properties", {}).items()}
-    return {
-        name: {"anyOf": [schema, {"const": "case"}]} if name in _DRAWN else schema for name, schema in found.items()
-    }
+    return {name: {"anyOf": [schema, {"const": "case"}]} if name in SEEDS else schema for name, schema in found.items()}
 
 
 def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:
@@ -110,14 +105,15 @@ def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:
     }
 
 
-def _mapping_named(key: str, names: list[str]) -> Schema:
-    return {"type": "object", "properties": {key: {"enum": names}}, "required": [key]}
+def _by_name(names: list[str]) -> Schema:
+    """A mapping with one of these names, and without an author's `url`."""
+    named = {"type": "object", "properties": {"name": {"enum": names}}, "required": ["name"]}
+    return {**named, "not": {"required": ["url"]}}
 
 
-def _if_named(key: str, names: list[str], own: Mapping[str, Schema], shared: tuple[str, ...]) -> Schema:
-    """Under one of these names, and without an author's `url`, there are these options and no others."""
-    asked = {**_mapping_named(key, names), "not": {"required": ["url"]}}
-    return {"if": asked, "then": {"properties": dict(own), "propertyNames": {"enum": [*shared, *own]}}}
+def _if_named(names: list[str], own: Mapping[str, Schema], shared: tuple[str, ...]) -> Schema:
+    """Under one of these names there are these options and no others."""
+    return {"if": _by_name(names), "then": {"properties": dict(own), "propertyNames": {"enum": [*shared, *own]}}}
 
 
 KINDS = {"job": "benchmarkingjob", "testenv": "testenv", "algorithm": "algorithm"}

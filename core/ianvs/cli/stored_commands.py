@@ -10,23 +10,25 @@ import json
 import math
 import os
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, settings_of, show
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+import ianvs
+from ianvs.base.errors import IanvsError, shown_path
+from ianvs.base.secrets import hide_secrets
+from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    status = job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
+    status = add_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
     add_job(status)
-    logs = job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
+    logs = add_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
     logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
     add_job(logs)
-    prune = job_command(
+    prune = add_command(
         commands, "prune", "show what the workspace could do without, with sizes; --yes removes it", _prune
     )
     add_job(prune, selects=False)
@@ -35,7 +37,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     )
     prune.add_argument("--lost", action="store_true", help="also cases that no job of the workspace has any more")
     prune.add_argument("--yes", action="store_true", help="remove what is shown without it")
-    report = job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
+    report = add_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     add_job(report)
     report.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
     report.add_argument("--stored", action="store_true", help="also cases that were made before something changed")
@@ -44,8 +46,6 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    import time
-
     from ianvs import api
     from ianvs.cli.progress import describe
 
@@ -69,12 +69,9 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _logs(options: argparse.Namespace) -> int:
-    from ianvs import api
-    from ianvs.base.errors import IanvsError
-    from ianvs.base.secrets import hide_secrets
     from ianvs.cli.progress import describe
 
-    plan = api.plan(options.file, **selected(options))
+    plan = ianvs.plan(options.file, **selected(options))
     found = [planned for planned in plan if planned.case.id.startswith(options.case)]
     if len(found) != 1:
         listed = "".join(f"\n  {planned.case.id[:8]}  {describe(planned)}" for planned in found)
@@ -131,42 +128,26 @@ def _report(options: argparse.Namespace) -> int:
     else:
         show(results, job_arguments(options))
     if options.open:
-        _open(page)
+        import webbrowser
+
+        if not webbrowser.open(page.absolute().as_uri()):
+            print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
     return 0
 
 
-def _open(page: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(page.absolute().as_uri()):
-        print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
-
-
 def add_export(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("export", help="stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face")
-    parser.add_argument(
-        *("-f", "--file"),
-        dest="file",
-        required=True,
-        metavar="JOB",
-        help="a job file, the name of a job, WORKSPACE, or WORKSPACE:JOB",
-    )
+    about = "stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face"
+    parser = add_command(commands, "export", about, _export)
+    about = "a job file, the name of a job, WORKSPACE, or WORKSPACE:JOB"
+    parser.add_argument("-f", "--file", required=True, metavar="JOB", help=about)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="where the results are, over what the file says")
-    parser.add_argument(
-        "--to",
-        required=True,
-        metavar="TOOL",
-        help="parquet, mlflow, tensorboard, wandb, huggingface, or what an installed package brings",
-    )
+    about = "parquet, mlflow, tensorboard, wandb, huggingface, or what an installed package brings"
+    parser.add_argument("--to", required=True, metavar="TOOL", help=about)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder; nothing is overwritten")
-    parser.set_defaults(command=_export)
 
 
 def _export(options: argparse.Namespace) -> int:
-    from ianvs import api
-    from ianvs.base.errors import shown_path
-
-    out = api.export(options.file, options.to, options.out, workspace=options.workspace)
+    out = ianvs.export(options.file, options.to, options.out, workspace=options.workspace)
     print(f"files: {shown_path(out)}")
     return 0
 
@@ -175,30 +156,23 @@ _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 
 
 def add_comparing(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("compare", help="what differs between two or more workspaces, and what got better")
+    about = "what differs between two or more workspaces, and what got better"
+    parser = add_command(commands, "compare", about, _compare)
     parser.add_argument("sides", nargs="+", metavar="A", help=f"{_SIDE}, or a report; the first is compared with")
-    parser.add_argument(
-        "--fail-if-worse",
-        action="append",
-        default=[],
-        type=_limit,
-        metavar="METRIC:0.01",
-        help="exit status 1 if the mean of any row got worse by more than that, or is gone; may be repeated",
-    )
+    about = "exit status 1 if the mean of any row got worse by more than that, or is gone; may be repeated"
+    parser.add_argument("--fail-if-worse", action="append", default=[], type=_limit, metavar="METRIC:0.01", help=about)
     _for_machines(parser)
-    parser.set_defaults(command=_compare)
 
-    parser = commands.add_parser("merge", help="results of several workspaces in a new one, with one leaderboard")
+    parser = add_command(commands, "merge", "results of several workspaces in a new one, with one leaderboard", _merge)
     parser.add_argument("sources", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new workspace")
-    parser.set_defaults(command=_merge)
 
-    parser = commands.add_parser("history", help="a metric from one workspace to the next, in the order of commits")
+    about = "a metric from one workspace to the next, in the order of commits"
+    parser = add_command(commands, "history", about, _history)
     parser.add_argument("workspaces", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--metric", metavar="NAME", help="a metric's column (default: what the first is ranked by)")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it; .svg")
     _for_machines(parser)
-    parser.set_defaults(command=_history)
 
 
 def _for_machines(parser: argparse.ArgumentParser) -> None:
@@ -218,10 +192,9 @@ def _limit(text: str) -> tuple[str, float]:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.results.comparing.comparison_text import comparison_text, records_csv
 
-    found = api.compare(options.sides)
+    found = ianvs.compare(options.sides)
     worse = [(limit, one) for metric, limit in options.fail_if_worse for one in found.worse(metric, limit)]
     print(comparison_text(found))
     _write(options, found.as_dict, lambda: records_csv(found.records()))
@@ -236,12 +209,9 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    import os
-
-    from ianvs import api
     from ianvs.results.report import render
 
-    merged = api.merge(options.sources, options.out)
+    merged = ianvs.merge(options.sources, options.out)
     render(merged.results.leaderboard)
     print()
     for name, count in merged.taken.items():
@@ -253,11 +223,9 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ianvs import api
-    from ianvs.results.comparing.history import history_csv, history_dict, history_text
-    from ianvs.results.comparing.history_picture import draw_history
+    from ianvs.results.comparing.history import draw_history, history_csv, history_dict, history_text
 
-    found = api.history(options.workspaces, options.metric)
+    found = ianvs.history(options.workspaces, options.metric)
     print(history_text(found))
     if options.picture is not None:
         print(f"\npicture: {draw_history(found, options.picture)}")
@@ -266,7 +234,6 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, data: Callable[[], object], table: Callable[[], str]) -> None:
-    from ianvs.base.errors import IanvsError, shown_path
     from ianvs.store import write_atomic
 
     texts = {}

@@ -90,7 +90,7 @@ def load_job(
         working_directory=reading.dialect.working_directory,
         problems=tuple(_in_order(deferred, reading.files)),
         warnings=tuple(_in_order([*reading.warnings, *(one for one in told if one.warning)], reading.files)),
-        unexpanded_paths=reading.lookup.unexpanded_paths,
+        unexpanded_paths=reading.dialect.lookup.unexpanded_paths,
     )
 
 
@@ -101,7 +101,7 @@ def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tupl
     if document is None:
         return reading, None
     for contract in contracts():
-        if (dialect := contract.dialect(document, reading.lookup)) is not None:
+        if (dialect := contract.dialect(document, reading.dialect.lookup)) is not None:
             reading = Reading(dialect)
             return reading, reading.open(file)
     return reading, document

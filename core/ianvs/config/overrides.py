@@ -44,15 +44,12 @@ def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
     found, problems = [], []
     for text in said:
         key, equals, value = text.partition("=")
+        shown = f"--set {without_secret(text)}"
         if not equals or not key.strip():
-            problems.append(
-                Problem(
-                    f"'--set {without_secret(text)}' is not understood. Write --set KEY=VALUE.", Place(Path("--set"))
-                )
-            )
+            problems.append(Problem(f"'{shown}' is not understood. Write --set KEY=VALUE.", Place(Path("--set"))))
             continue
         try:
-            given = parse(value, Path(f"--set {without_secret(text)}")).data if value.strip() else None
+            given = parse(value, Path(shown)).data if value.strip() else None
         except ConfigError as error:
             problems += error.problems
             continue

@@ -49,9 +49,8 @@ class Lookup:
     working_directory: Path
     environment: Mapping[str, str]
     root: Path | None = None  # from the command line; replaces the dataset's root
-    unexpanded_paths: dict[Path, str] = field(
-        default_factory=dict
-    )  # how files give the paths that they give with `${NAME}`
+    # How files give the paths that they give with `${NAME}`.
+    unexpanded_paths: dict[Path, str] = field(default_factory=dict)
 
     def plain(self, text: str) -> Path:
         """`text` as an absolute path; relative to the working directory, whether it exists or not."""

@@ -35,18 +35,13 @@ class Reading:
     _documents: dict[Path, Document | None] = field(default_factory=dict)
 
     @property
-    def lookup(self) -> Lookup:
-        """Of the job's file."""
-        return self.dialect.lookup
-
-    @property
     def files(self) -> list[Path]:
         """The files in the order in which they were read."""
         return list(self._documents)
 
     def lookup_of(self, document: Document) -> Lookup:
         """How paths written in `document` are resolved."""
-        return replace(self.lookup, folder=document.file.parent)
+        return replace(self.dialect.lookup, folder=document.file.parent)
 
     def open(self, file: Path, link: Place | None = None) -> Document | None:
         """The document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""
@@ -166,9 +161,8 @@ def _not_of(data: Mapping[str, object], document: Document, kind: str, link: Pla
     """Why a file with these `data` is not of the kind that is needed, judged by the keys at its top."""
     if other := next((key for key in data if key in FILE_KINDS), None):
         if link:
-            return Problem(
-                f"'{document.file.name}' is {_ARTICLES[other]} file; {_ARTICLES[kind]} file belongs here.", link
-            )
+            message = f"'{document.file.name}' is {_ARTICLES[other]} file; {_ARTICLES[kind]} file belongs here."
+            return Problem(message, link)
         message = f"this is {_ARTICLES[other]} file; {_ARTICLES[kind]} file is needed, which has '{kind}:' at its top."
         return Problem(message, document.key_place((other,)))
     for key in data:

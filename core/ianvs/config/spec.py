@@ -67,9 +67,8 @@ class JobSpec(JobSettings):
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
     warnings: tuple[Problem, ...] = field(default=(), compare=False)
     problems: tuple[Problem, ...] = field(default=(), compare=False)  # what is wrong, where all could be read anyway
-    unexpanded_paths: Mapping[Path, str] = field(
-        default_factory=dict, compare=False
-    )  # paths that files give with `${NAME}`
+    # Paths that files give with `${NAME}`.
+    unexpanded_paths: Mapping[Path, str] = field(default_factory=dict, compare=False)
 
 
 _NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides")

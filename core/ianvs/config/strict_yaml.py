@@ -41,9 +41,6 @@ _TAG_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-_UNUSABLE = object()
-
-
 @dataclass(frozen=True)
 class Document:
     """A file's plain data (dict, list, str, int, float, bool, None) and the places of its keys and values.
@@ -90,20 +87,19 @@ def read(file: Path) -> Document:
         return parse(raw.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8", errors="replace")
-        place = _place_at(file, before, len(before))
+        place = Place.in_text(file, before, len(before))
         raise _refusal("the file is not UTF-8 text. Save it as UTF-8.", place) from None
 
 
 def parse(text: str, file: Path) -> Document:
     """The document in `text`, which came from `file`. ConfigError when it is not valid YAML."""
     try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
+        node = _Loader(text, file).get_single_node()
     except yaml.MarkedYAMLError as error:
         raise ConfigError([_syntax_problem(error, file)]) from None
     except ReaderError as error:
         message = f"the character U+{int(error.character):04X} is not allowed in YAML. Remove it."
-        raise _refusal(message, _place_at(file, text, int(error.position))) from None
+        raise _refusal(message, Place.in_text(file, text, int(error.position))) from None
     if node is None:
         raise _refusal("the file is empty.", Place(file))
     builder = _Builder(file)
@@ -115,70 +111,54 @@ def _refusal(message: str, place: Place) -> ConfigError:
     return ConfigError([Problem(message, place)])
 
 
-def _place_at(file: Path, text: str, position: int) -> Place:
-    before = text[:position]
-    return Place(file, before.count("\n") + 1, position - before.rfind("\n"))
-
-
-class _Refused(yaml.MarkedYAMLError):
-    """A refusal of ours in the middle of PyYAML's work; `problem` is the whole sentence."""
-
-
 def _mark_place(file: Path, mark: yaml.Mark) -> Place:
     return Place(file, mark.line + 1, mark.column + 1)
+
+
+# By a part of what PyYAML says. The first that fits counts; {opened} is the line where what is wrong begins.
+_SAID = {
+    "found character '\\t'": "a tab stands where YAML allows only blanks. Use blanks.",
+    "mapping values are not allowed here": "unexpected ':'. Put a value with ': ' in quotes, or mend the line before: "
+    "its ':', its indentation.",
+    "could not find expected ':'": "the key on line {opened} has no ':' after it. Write 'key: value'.",
+    "found unexpected end of stream": "the quote opened on line {opened} is never closed.",
+    "while parsing a flow node": "a value is missing here. Write it, or close the '[' or '{{' before it.",
+    "while parsing a flow sequence": "the '[' opened on line {opened} is not closed here. Add a ',' or a ']'.",
+    "while parsing a flow mapping": "the '{{' opened on line {opened} is not closed here. Add a ',' or a '}}'.",
+    "block scalar": "'>' and '|' begin a block of text in YAML. Put an operator in quotes, as in '>='.",
+    "expected <block end>, but found '-'": "a '- ' entry among the keys that began on line {opened}. Indent it below "
+    "the key that it belongs to.",
+    "expected <block end>": "this does not line up with what began on line {opened}. Indent entries of one level "
+    "alike.",
+    "that cannot start any token": "a value can't begin with {word}. Put the value in quotes.",
+    "unknown escape character": "a backslash in double quotes begins an escape. Use single quotes, or write '\\\\'.",
+    " alias": "'*' begins an alias, and its anchor is nowhere before. Put a value that begins with '*' in quotes.",
+    "second occurrence": "this anchor was given before, on line {opened}. Choose another name.",
+    "document start": "'%' begins a directive of YAML. Put the value in quotes.",
+}
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> Problem:
     """One line about `error`, at the place to look at."""
     mark = error.problem_mark or error.context_mark
-    opened = error.context_mark
-    message = error.problem or ""
-    if not isinstance(error, _Refused):
-        message = _said(message, error.context or "", opened.line + 1 if opened else 0)
+    problem, context = error.problem or "", error.context or ""
+    known = next((said for part, said in _SAID.items() if part in f"{problem} {context}"), None)
+    if known is None:
+        message = f"not valid YAML: {problem or context}."
+    else:
+        opened = error.context_mark.line + 1 if error.context_mark else 0
+        message = known.format(opened=opened, word="".join(problem.split()[2:3]))
     return Problem(message, _mark_place(file, mark) if mark else Place(file))
 
 
-def _said(problem: str, context: str, opened: int) -> str:
-    if "found character '\\t'" in problem:
-        return "a tab stands where YAML allows only blanks. Use blanks."
-    if problem == "mapping values are not allowed here":
-        return "unexpected ':'. Put a value with ': ' in quotes, or mend the line before: its ':', its indentation."
-    if problem == "could not find expected ':'":
-        return f"the key on line {opened} has no ':' after it. Write 'key: value'."
-    if "found unexpected end of stream" in problem:
-        return f"the quote opened on line {opened} is never closed."
-    if "while parsing a flow node" in context:
-        return "a value is missing here. Write it, or close the '[' or '{' before it."
-    if "while parsing a flow" in context:
-        opening, closing = ("[", "]") if "sequence" in context else ("{", "}")
-        return f"the '{opening}' opened on line {opened} is not closed here. Add a ',' or a '{closing}'."
-    if "block scalar" in context:
-        return "'>' and '|' begin a block of text in YAML. Put an operator in quotes, as in '>='."
-    if "expected <block end>, but found '-'" in problem:
-        return f"a '- ' entry among the keys that began on line {opened}. Indent it below the key that it belongs to."
-    if "expected <block end>" in problem:
-        return f"this does not line up with what began on line {opened}. Indent entries of one level alike."
-    if "that cannot start any token" in problem:
-        return f"a value can't begin with {problem.split()[2]}. Put the value in quotes."
-    if "unknown escape character" in problem:
-        return "a backslash in double quotes begins an escape. Use single quotes, or write '\\\\'."
-    if "undefined alias" in problem or "scanning an alias" in context:
-        return "'*' begins an alias, and its anchor is nowhere before. Put a value that begins with '*' in quotes."
-    if problem == "second occurrence":
-        return f"this anchor was given before, on line {opened}. Choose another name."
-    if "document start" in problem:
-        return "'%' begins a directive of YAML. Put the value in quotes."
-    return f"not valid YAML: {problem or context}."
-
-
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, file: Path) -> None:
         Reader.__init__(self, text)
         Scanner.__init__(self)
         Parser.__init__(self)
         Composer.__init__(self)
         BaseResolver.__init__(self)
-        self._depth = 0
+        self._file, self._depth = file, 0
 
     def get_single_node(self) -> yaml.Node | None:
         self.get_event()  # type: ignore[no-untyped-call]  # the start of the stream
@@ -203,8 +183,8 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
     def _mark(self) -> yaml.Mark:
         return self.peek_event().start_mark  # type: ignore[no-any-return, no-untyped-call]
 
-    def _refused(self, message: str) -> _Refused:
-        return _Refused(problem=message, problem_mark=self._mark())
+    def _refused(self, message: str) -> ConfigError:
+        return _refusal(message, _mark_place(self._file, self._mark()))
 
     def resolve(self, kind: type[yaml.Node], value: object, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode:
@@ -243,9 +223,13 @@ class _Builder:
         first: dict[tuple[type, object], Place] = {}
         for key_node, value_node in node.value:
             place = _mark_place(self.file, key_node.start_mark)
-            key = self._key(key_node, place)
-            if key is _UNUSABLE:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problem("a list or mapping is used as a key. Keys are text.", place)
                 continue
+            if key_node.value == "<<" and key_node.tag == _PLAIN:
+                self._problem("merge keys ('<<') are not understood. Write the keys out.", place)
+                continue
+            key = self._scalar(key_node, place)
             if earlier := first.get((type(key), key)):
                 self._problem(f"key '{key}' is given twice, first on line {earlier.line}. Keep one.", place)
                 continue
@@ -257,15 +241,6 @@ class _Builder:
             self.keys[*path, key] = place
             data[key] = self.build(value_node, (*path, key))
         return data
-
-    def _key(self, node: yaml.Node, place: Place) -> Scalar | object:
-        if not isinstance(node, yaml.ScalarNode):
-            self._problem("a list or mapping is used as a key. Keys are text.", place)
-            return _UNUSABLE
-        if node.value == "<<" and node.tag == _PLAIN:
-            self._problem("merge keys ('<<') are not understood. Write the keys out.", place)
-            return _UNUSABLE
-        return self._scalar(node, place)
 
     def _scalar(self, node: yaml.Node, place: Place) -> Scalar:
         name = node.tag.removeprefix(_TAG)

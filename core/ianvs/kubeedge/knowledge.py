@@ -70,11 +70,11 @@ class Knowledge:
         tasks, self.extractor, data = self._defined(case, model, data)
         groups = self._grouped(case, tasks)
         least = int(os.environ.get("MIN_TRAIN_SAMPLE") or _MIN_SAMPLES)
-        rare = []
+        rare = {}
         for i, group in enumerate(groups):
             trained = next((task for task in group.tasks if task.model and task.result), None)
             if not (group.samples and len(group.samples) >= least):
-                rare.append(i)
+                rare[i] = group
             elif trained is not None:
                 if not isinstance(trained.model, str):
                     trained.model = trained.model.save(model_name=f"{group.entry}.model")
@@ -86,8 +86,7 @@ class Knowledge:
             with case.calling("basemodel", "train"), case.timed("train"):
                 result = model.train(data)
             path = _saved(case, model, "global.model", folder)
-            for i in rare:
-                group = groups[i]
+            for i, group in rare.items():
                 group.samples = data
                 group.model = Model(i, group.entry, path, result, [task.meta_attr for task in group.tasks])
         self.groups = groups
@@ -153,9 +152,8 @@ class Knowledge:
         """At the beginning of an evaluation or inference: let modules that keep `models` have those of now."""
         for type_ in ("task_remodeling", "inference_integrate"):
             instance = case.modules.get(type_)
-            if instance is None or isinstance(instance, dict):
-                continue
-            if type_ in self.given or not hasattr(instance, "models"):
+            ours = type_ in self.given or not hasattr(instance, "models")
+            if ours and instance is not None and not isinstance(instance, dict):
                 instance.models = self.models
                 self.given = sorted({*self.given, type_})
 

@@ -17,15 +17,16 @@ from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.kubeedge.needed_packages import missing_packages, registered_names
-from ianvs.kubeedge.work import metrics_of, settings_of_exam, work_of
+from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import MINING_MODES, MULTI_INFERENCE_MODULES, PRIVATE_PARADIGMS
+from ianvs.kubeedge.yaml.settings import ExamSettings
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-_BUILT_IN = {
+_BUILT_IN: dict[str, tuple[str, ...]] = {  # of the types whose modules have a file, the names that need none
+    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ()),
     "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
     "aggregation": ("FedAvg",),
 }
-_NEED_FILES = ("basemodel", "edgemodel", "cloudmodel", "dataset_processor")
 _READS_JSON = "pycocotools"
 _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
@@ -58,20 +59,16 @@ def setting_problems(job: JobSpec) -> Iterator[Problem]:
 
 def _module_problems(algorithm: AlgorithmSpec) -> Iterator[Problem]:
     for module in algorithm.modules:
-        place = module.places.get("name", module.place)
         built_in = _BUILT_IN.get(module.type)
-        if module.url is not None:
-            continue
-        if module.type in _NEED_FILES:
-            yield Problem(f"{module.type} '{module.name}' has no url. Write the path of its python file.", place)
-        elif built_in is not None and module.name not in built_in:
-            message = f"{module.type} '{module.name}' has no url, and is not built in: {', '.join(built_in)}."
-            yield Problem(f"{message} Write the path of its python file.", place)
+        if module.url is None and built_in is not None and module.name not in built_in:
+            but = f", and is not built in: {', '.join(built_in)}" if built_in else ""
+            message = f"{module.type} '{module.name}' has no url{but}. Write the path of its python file."
+            yield Problem(message, _place(module))
 
 
 def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
-    settings, paradigm = settings_of_exam(exam), algorithm.paradigm.name
-    metric = settings.model_eval.model_metric
+    settings: ExamSettings = exam.settings
+    paradigm, metric = algorithm.paradigm.name, settings.model_eval.model_metric
     mode = settings.hard_example_mining_mode
     if paradigm == "jointinference" and mode not in MINING_MODES:
         message = f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'."
@@ -125,15 +122,15 @@ def code_problems(job: JobSpec) -> Iterator[Problem]:
     seen: set[tuple[Path, str]] = set()
     files: list[Path] = []
     for what, name, url, place in _plugins(job):
-        own = _files(url)
-        if (url, name) in seen or not own:
+        file = url / "__init__.py" if url.is_dir() else url
+        if (url, name) in seen or not file.is_file():
             continue
         seen.add((url, name))
-        if syntax := [problem for file in own if (problem := _syntax(file)) is not None]:
-            yield from syntax
+        if (syntax := _syntax(file)) is not None:
+            yield syntax
             continue
-        files += own
-        names = registered_names(own, folders)
+        files.append(file)
+        names = registered_names(file, folders)
         if names is not None and name not in names:
             there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
             yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", place)
@@ -170,11 +167,6 @@ def _folders(job: JobSpec) -> list[Path]:
     urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
     home = [job.working_directory] if job.working_directory else []
     return list(dict.fromkeys([*(url.parent for url in urls), *home]))
-
-
-def _files(url: Path) -> list[Path]:
-    found = [url / "__init__.py"] if url.is_dir() else [url]
-    return [file for file in found if file.is_file()]
 
 
 def _syntax(file: Path) -> Problem | None:

@@ -1,7 +1,4 @@
-"""The contract `ianvs`: what core asks of plugins that are written for KubeEdge Ianvs.
-
-What runs authors' code, or needs more than files, is imported where it is asked for.
-"""
+"""The contract `ianvs`. What runs authors' code, or needs more than files, is imported where it is asked for."""
 
 from __future__ import annotations
 
@@ -16,21 +13,11 @@ from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
-from ianvs.kubeedge.work import metrics_of, settings_of, settings_of_exam, work_of
+from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
 from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
 from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
 
-_SUMMARIES = {
-    "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
-    "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
-    "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
-    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model before round 1, divided by the rounds.",
-    "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
-    "MATRIX": "The scores on every part after every round.",
-    "task_avg_acc": "Mean accuracy over tasks, at the end.",
-    "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
-}
 _FILES = ("initial_model_url", "llama_quantize_path")
 _KINDS = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
 """Of columns, those that Ianvs's tables have, in their order."""
@@ -50,11 +37,12 @@ class KubeEdge(Contract):
     def metric(self, spec: MetricSpec) -> MetricFacts:
         if spec.url is not None:
             return MetricFacts(f"What {shown_path(spec.url)} computes.", mapping=spec.name == "MATRIX")
-        if spec.name not in (*KUBEEDGE_METRICS, *KUBEEDGE_FORMULAS):
+        known = {**KUBEEDGE_METRICS, **KUBEEDGE_FORMULAS}
+        if spec.name not in known:
             hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
             raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
         higher = None if spec.name in ("MATRIX", "samples_transfer_ratio") else spec.name != "forget_rate"
-        return MetricFacts(_SUMMARIES.get(spec.name, ""), spec.name == "MATRIX", higher)
+        return MetricFacts(known[spec.name], spec.name == "MATRIX", higher)
 
     def data_problems(self, job: JobSpec) -> Iterable[Problem]:
         from ianvs.kubeedge.kubeedge_checks import data_problems
@@ -77,11 +65,11 @@ class KubeEdge(Contract):
         return import_problems(job)
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
-        return {"settings": _facts(settings_of_exam(exam))}
+        return {"settings": _facts(exam.settings)}
 
     def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
-        settings = settings_of(algorithm)
-        return {"settings": _facts(settings), **{name: _existing(getattr(settings, name)) for name in _FILES}}
+        files = {name: _existing(getattr(algorithm.settings, name)) for name in _FILES}
+        return {"settings": _facts(algorithm.settings), **files}
 
     def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
         from ianvs.kubeedge.run import run

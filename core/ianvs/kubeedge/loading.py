@@ -107,11 +107,10 @@ def import_file(url: str) -> ModuleType:
         with during(f"import of {shown_path(source)}", source), _first(path.parent):
             _executed(spec.loader, module, source)
     except BaseException:
-        del sys.modules[unique]
+        for absent in (name, unique):
+            sys.modules.pop(absent, None)
         raise
     finally:
-        if present is not None or unique not in sys.modules:
-            sys.modules.pop(name, None)
         if present is not None:
             sys.modules[name] = present
     if present is not None:

@@ -32,16 +32,13 @@ _DISTRIBUTIONS = {  # where `pip install` takes another name
 
 @dataclass(frozen=True)
 class Missing:
-    """A module that is imported in `line` of `file` and is not to be found. lazily: by a function, not by the file.
-
-    remedy: what to do, a sentence.
-    """
+    """A module that is imported in `line` of `file` and is not to be found."""
 
     name: str
     file: Path
     line: int
-    lazily: bool
-    remedy: str
+    lazily: bool  # by a function, not by the file
+    remedy: str  # what to do, a sentence
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,7 @@ class _Import:
 
 
 def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Missing]:
-    """Those that the python `files`, and what these import, need and that are not installed, each once.
-
-    folders: where they are looked for, beside those of `files`.
-    """
+    """What `files`, and what these import, need and is neither installed nor in `folders` or beside them, each once."""
     found: dict[str, Missing] = {}
     near = list(dict.fromkeys(file.parent for file in files))
     search = [str(folder) for folder in (*near, *folders)]
@@ -70,15 +64,12 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
     return list(found.values())
 
 
-def registered_names(files: Sequence[Path], folders: Sequence[Path]) -> set[str] | None:
-    """The names under which `files`, and what they import of `folders`, register with ClassFactory.
-
-    None: that can't be read from their syntax.
-    """
+def registered_names(file: Path, folders: Sequence[Path]) -> set[str] | None:
+    """The names under which `file`, and what it imports of `folders`, register; None: their syntax can't tell."""
     names: set[str] = set()
-    search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
-    for file in dict.fromkeys([*files, *(file for file, _ in _reached(files, search))]):
-        tree = _tree(file)
+    search = [str(folder) for folder in (file.parent, *folders)]
+    for one in dict.fromkeys([file, *(reached for reached, _ in _reached([file], search))]):
+        tree = _tree(one)
         if tree is None:
             return None
         for call, target in _registrations(tree):
@@ -129,11 +120,8 @@ def _tree(file: Path) -> ast.Module | None:
 
 
 def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
-    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone.
-
-    lazily: whether the file itself is imported by a function.
-    """
-    waiting: list[tuple[ast.AST, bool]] = [(tree, lazily)]
+    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, lazily)]  # lazily: a function imports the file itself
     while waiting:
         node, lazily = waiting.pop()
         if isinstance(node, ast.Import):

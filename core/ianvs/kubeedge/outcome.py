@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,39 +12,25 @@ from typing import Any
 class Outcome:
     """The result for the metrics, and what was recorded for those that Ianvs calls system metrics.
 
-    None: this paradigm produces no such thing.
+    system: the mapping that Ianvs hands to system metrics, as far as a paradigm has it. "samples_transfer_ratio":
+    (inferred, transferred) of each pass. "MATRIX": of "all", tasks and "task_avg" rows 0..n of {score: number} or "".
+    "task_avg_acc": {"accuracy": number}. "forget_rate": a number of each task.
     """
 
     result: object = None
-    record: list[tuple[Sized, Sized]] | None = None  # (inferred, transferred) of each pass
-    matrix: Mapping[str, Sequence[object]] | None = None  # "all", tasks, "task_avg": rows 0..n of {score: number} or ""
-    task_avg_acc: Mapping[str, float | None] | None = None  # {"accuracy": number}
-    forget_rate: Sequence[float] | None = None  # of each task
+    system: Mapping[str, Any] = field(default_factory=dict)
     R: list[list[float | None]] | None = None  # [k][j]: score on test set j after round k + 1
     untrained: list[float | None] | None = None  # the same before round 1
     handed_test_labels: bool = False
     labels_file: str | None = None  # where the true labels stand, if not in the test file as it was given
     measures: Mapping[str, object] = field(default_factory=dict)  # further numbers, by name
 
-    @property
-    def _recorded(self) -> dict[str, object]:
-        return {
-            "samples_transfer_ratio": self.record,
-            "MATRIX": self.matrix,
-            "task_avg_acc": self.task_avg_acc,
-            "forget_rate": self.forget_rate,
-        }
-
-    def system(self) -> dict[str, object]:
-        """The mapping that Ianvs hands to system metrics, with the objects themselves."""
-        return {name: value for name, value in self._recorded.items() if value is not None}
-
     def numbers(self) -> dict[str, object]:
-        """All that is numbers, ready for json; the record as lengths."""
-        record = None if self.record is None else [[len(inferred), len(moved)] for inferred, moved in self.record]
+        """All that is numbers, ready for json; samples as their number. None: this paradigm has no such thing."""
+        passes = self.system.get("samples_transfer_ratio")
         facts = {
-            **self._recorded,
-            "samples_transfer_ratio": record,
+            "samples_transfer_ratio": passes and [[len(inferred), len(moved)] for inferred, moved in passes],
+            **{name: self.system.get(name) for name in ("MATRIX", "task_avg_acc", "forget_rate")},
             "R": self.R,
             "untrained": self.untrained,
             "handed_test_labels": self.handed_test_labels,
@@ -62,6 +48,17 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError, RuntimeError):
         return None
     return converted if math.isfinite(converted) else None
+
+
+def numbers_of(rows: Iterable[Iterable[object]] | None) -> list[list[float | None]]:
+    """Of cells {score: number} the number, that named accuracy if there are several; None for an empty one."""
+    return [[_cell(cell) for cell in row] for row in rows or []]
+
+
+def _cell(cell: object) -> float | None:
+    if not isinstance(cell, Mapping) or not cell:
+        return None
+    return number(cell.get("accuracy", next(iter(cell.values()))))
 
 
 def _plain(value: object) -> object:

@@ -11,13 +11,13 @@ from typing import Any
 
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
+from ianvs.kubeedge.calls import accepts, positionals
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import load_metric, registered
 from ianvs.kubeedge.provided.datasources import BaseDataSource
-from ianvs.kubeedge.splitting import write_pairs
 from ianvs.kubeedge.storing import Snapshot
 from ianvs.kubeedge.work import Module, Work
-from ianvs.processes.cpu_time import cpu_seconds
+from ianvs.processes.proc import cpu_seconds
 
 Report = Callable[[str], None]  # is told what the case does now, in words
 
@@ -67,8 +67,6 @@ class Case:
 
         first, more: what Ianvs gives to the constructor before `param`, as far as it takes it.
         """
-        from ianvs.kubeedge.calls import accepts, positionals
-
         entry = self.modules.get(type_)
         module = self.work.module(type_)
         if not isinstance(entry, dict) or module is None:
@@ -110,7 +108,7 @@ class Case:
         split = self.work.algorithm.data_setting(self.work.paradigm)
         assert split is not None  # of the paradigms that ask
         folder = self.root / "dataset"
-        return write_pairs(self.data("train"), folder, kinds, split.splitting_method, split.train_ratio, n)
+        return datafiles.write_pairs(self.data("train"), folder, kinds, split.splitting_method, split.train_ratio, n)
 
     def folder(self, *parts: str | int) -> str:
         """A folder below W/output, made if it is not there."""

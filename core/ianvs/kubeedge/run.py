@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ianvs.base.errors import PluginError
@@ -33,7 +34,6 @@ def run(work: Work, report: Report = lambda text: None) -> None:
         return
     paradigm = PARADIGMS[work.paradigm]
     root = work.folder
-    root.mkdir(parents=True, exist_ok=True)
     interrupted = Snapshot.is_there(root)
     if not interrupted:
         begin_anew(root)
@@ -48,7 +48,7 @@ def run(work: Work, report: Report = lambda text: None) -> None:
         case = _fresh(work, report)
     outcome = paradigm(case)
     case.report("storing the result")
-    objects = {"result": outcome.result, "system": outcome.system()}
+    objects = {"result": outcome.result, "system": outcome.system}
     numbers = {
         **outcome.numbers(),
         "labels_file": outcome.labels_file or (case.data("test") if work.test else None),
@@ -92,27 +92,20 @@ def _fresh(work: Work, report: Report) -> Case:
 def problems(question: tuple[Work, Sequence[MetricSpec]]) -> list[str]:
     """One sentence for each thing that would stop a case with these metrics.
 
-    Runs authors' code: for a process of its own.
-
     Nothing is constructed, and nothing is written but the folder W, if it is the working directory.
     """
     work, metrics = question
-    messages: list[str] = []
-
-    def tried(function: Callable[..., object], *args: object) -> None:
-        try:
-            function(*args)
-        except PluginError as error:
-            if str(error) not in messages:
-                messages.append(str(error))
-
+    named: list[MetricSpec | ModelMetric] = [work.model_metric] if work.model_metric.name else []
+    theirs = [metric for metric in (*named, *metrics) if metric.url or metric.name not in KUBEEDGE_METRICS]
+    packages = [str(package.url or "") for package in work.algorithm.third_party_packages]
+    loads: list[Callable[[], object]] = [partial(import_file, url) for url in packages]
+    loads += [partial(registered, module) for module in work.modules]
+    loads += [partial(load_metric, metric) for metric in theirs]
+    messages = []
     prepare(work)
-    for package in work.algorithm.third_party_packages:
-        tried(import_file, str(package.url or ""))
-    for module in work.modules:
-        tried(registered, module)
-    asked: list[MetricSpec | ModelMetric] = [work.model_metric] if work.model_metric.name else []
-    for metric in [*asked, *metrics]:
-        if metric.url or metric.name not in KUBEEDGE_METRICS:
-            tried(load_metric, metric)
-    return messages
+    for load in loads:
+        try:
+            load()
+        except PluginError as error:
+            messages.append(str(error))
+    return list(dict.fromkeys(messages))

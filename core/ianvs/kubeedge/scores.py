@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -16,7 +16,7 @@ from ianvs.exam.metrics import MatrixMetric, find
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
-from ianvs.kubeedge.outcome import number
+from ianvs.kubeedge.outcome import number, numbers_of
 from ianvs.kubeedge.storing import read_outcome, read_pickle
 from ianvs.kubeedge.work import Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
@@ -69,21 +69,22 @@ def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
 
 
 def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
-    """The metrics of a case, and what it recorded. To be called in a process of its own, which runs authors' code.
+    """The metrics of a case, and what it recorded.
 
-    A score is a number, a text where a metric returned something else, or None. The matrices are those of MATRIX, for
-    "all", each task, and "task_avg". Raises PluginError where the case has not run to its end, and for a metric that
-    can't be loaded or fails.
+    The matrices are those of MATRIX, for "all", each task, and "task_avg". Raises PluginError where the case has not
+    run to its end, and for a metric that can't be loaded or fails.
     """
     outcome = read_outcome(work.folder)
     if outcome is None:
         raise PluginError("the plugin's process has ended without a result.")
-    values, warnings, matrices = system_scores(outcome)
+    values, matrices = _system_scores(outcome)
     wanted: dict[str, Value] = {}
+    warnings = []
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
     for metric in ours:
         wanted.update({name: values[name] for name in _columns(metric.name)})
-    warnings_shown = [text for metric in ours for text in warnings.get(metric.name, ())]
+        if not matrices if metric.name == "MATRIX" else values[metric.name] is None:
+            warnings.append(f"{outcome['paradigm']} gave no {metric.name} in this case: its cell is empty.")
     theirs = [metric for metric in metrics if metric not in ours]
     if theirs:
         prepare(work)
@@ -109,7 +110,7 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
         matrices=matrices,
         measures={name: measure for name, measure in _MEASURES.items() if name in rounds[-1].measures},
         test_labels=outcome["handed_test_labels"],
-        warnings=warnings_shown,
+        warnings=warnings,
         notes=outcome["notes"],
     )
 
@@ -134,42 +135,19 @@ def _columns(name: str) -> tuple[str, ...]:
     return (name, f"Ianvs_{name}") if name in ("BWT", "FWT") else () if name == "MATRIX" else (name,)
 
 
-def system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, list[str]], dict[str, Matrix]]:
-    """All metrics that need no label and no result, from what `read_outcome` gives: in any process.
-
-    Returns values by column, warnings by metric, and the matrices.
-    """
+def _system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, Matrix]]:
+    """All metrics that need no label and no result: values by column, and the matrices after round 1 and later."""
     record, forget = outcome["samples_transfer_ratio"], outcome["forget_rate"]
+    answered, sent = sum(count for count, _ in record or ()), sum(count for _, count in record or ())
     average = (outcome["task_avg_acc"] or {}).get("accuracy")
     values: dict[str, Value] = {
-        "samples_transfer_ratio": None if record is None else transfer_ratio(record),
+        "samples_transfer_ratio": None if record is None else round(sent / (answered + 1), 4),
         **_transfer(outcome["R"], outcome["untrained"], "BWT", "FWT"),
-        **_ianvs_transfer(_numbers_of((outcome["MATRIX"] or {}).get("all"))),
+        **_ianvs_transfer(numbers_of((outcome["MATRIX"] or {}).get("all"))),
         "task_avg_acc": None if average is None else round(average, 3),
         "forget_rate": round(sum(forget) / len(forget), 3) if forget else None,
     }
-    matrices = {
-        key: _numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()
-    }  # after round 1 and later
-    empty = [name for name in KUBEEDGE_METRICS if (not matrices if name == "MATRIX" else values[name] is None)]
-    warnings = {name: [f"{outcome['paradigm']} gave no {name} in this case: its cell is empty."] for name in empty}
-    return values, warnings, matrices
-
-
-def transfer_ratio(record: Sequence[tuple[int, int]]) -> float:
-    """Samples sent over samples answered + 1, to 4 digits, as Ianvs defines it. record: (answered, sent) by pass."""
-    return round(sum(sent for _, sent in record) / (sum(answered for answered, _ in record) + 1), 4)
-
-
-def _numbers_of(rows: Iterable[Iterable[object]] | None) -> Matrix:
-    """Of cells {score: number} the number, that named accuracy if there are several; None for an empty one."""
-    return [[_cell(cell) for cell in row] for row in rows or []]
-
-
-def _cell(cell: object) -> float | None:
-    if not isinstance(cell, Mapping) or not cell:
-        return None
-    return number(cell.get("accuracy", next(iter(cell.values()))))
+    return values, {key: numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()}
 
 
 def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names: str) -> dict[str, Value]:

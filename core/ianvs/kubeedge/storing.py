@@ -113,14 +113,11 @@ class Snapshot:
     def _files(self) -> dict[str, tuple[int, int] | None]:
         """Size and time of each file below W, None for a folder; all but our own."""
         found: dict[str, tuple[int, int] | None] = {}
-        for folder, folders, names in os.walk(self._root):
-            for name in (*folders, *names):
-                path = Path(folder, name)
-                relative = path.relative_to(self._root)
-                if relative.parts[0] != _FOLDER:
-                    about = path.lstat()
-                    whole = stat.S_ISDIR(about.st_mode)
-                    found[str(relative)] = None if whole else (about.st_size, about.st_mtime_ns)
+        for path in self._root.rglob("*"):
+            relative = path.relative_to(self._root)
+            if relative.parts[0] != _FOLDER:
+                about = path.lstat()
+                found[str(relative)] = None if stat.S_ISDIR(about.st_mode) else (about.st_size, about.st_mtime_ns)
         return found
 
     def _global_values(self) -> dict[str, str]:

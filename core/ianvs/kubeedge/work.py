@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.config.contracts import ContractCase
-from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings, ModelMetric
 
@@ -61,18 +61,6 @@ class Work:
         return _OPERATORS[self.exam.model_eval.operator](value, self.exam.model_eval.threshold)
 
 
-def settings_of(algorithm: AlgorithmSpec) -> AlgorithmSettings:
-    """What its file says to Ianvs's paradigms."""
-    assert isinstance(algorithm.settings, AlgorithmSettings)
-    return algorithm.settings
-
-
-def settings_of_exam(exam: TestEnvSpec) -> ExamSettings:
-    """What its file says to Ianvs's paradigms."""
-    assert isinstance(exam.settings, ExamSettings)
-    return exam.settings
-
-
 def work_of(case: ContractCase) -> Work:
     """The case in Ianvs's terms, which writes below its folder."""
     algorithm, data = case.algorithm, case.testenv.dataset
@@ -86,8 +74,8 @@ def work_of(case: ContractCase) -> Work:
         train=str(data.train[0].path) if data.train else None,
         test=str(data.test[0].path) if data.test else None,
         label=data.label,
-        algorithm=settings_of(algorithm),
-        exam=settings_of_exam(case.testenv),
+        algorithm=algorithm.settings,
+        exam=case.testenv.settings,
         cwd=None if case.working_directory is None else str(case.working_directory),
         seed=case.seed,
     )

@@ -92,7 +92,10 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         places = list(sys.path if path is None else path)
         for index, place in enumerate(places):
-            folder = str(place) if place else _working_folder()
+            try:
+                folder = str(place) or os.getcwd()  # noqa: PTH109
+            except FileNotFoundError:  # this process is in a folder that is gone
+                continue
             real = _real(folder)
             if real.startswith(self._homes) and not _is_installed(real):
                 found = self._found(fullname, folder)
@@ -126,14 +129,6 @@ def _finder() -> _Finder:
             return finder
     sys.meta_path.insert(0, _Finder())
     return _finder()
-
-
-def _working_folder() -> str:
-    """Of this process; "/" where it is gone."""
-    try:
-        return os.getcwd()  # noqa: PTH109
-    except OSError:
-        return os.sep
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,8 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint
@@ -40,42 +41,34 @@ class Loaded:
     _own_modules: dict[str, ModuleType] = field(default_factory=dict, repr=False)
     _rivals: tuple[str, ...] = ()  # modules of others that have a name of a module in `folder`
 
-    def active(self) -> AbstractContextManager[Any]:
-        """Run the author's code in here: lazy imports from its folder work, and don't leak to other plugins."""
+    @contextmanager
+    def active(self) -> Iterator[Any]:
+        """Run the author's code in here: lazy imports from its folder work, and don't leak to other plugins.
+
+        Inside, `folder` leads sys.path; modules imported from below it are out of sys.modules afterwards.
+        """
         if self.folder is None:
-            return nullcontext(self.target)
-        return _FolderFirst(self.target, self.folder, self._own_modules, self._rivals)
-
-
-class _FolderFirst:
-    """Inside, `folder` leads sys.path; modules imported from below it live in `own` instead of sys.modules afterwards.
-
-    rivals: modules that are out of sight meanwhile.
-    """
-
-    def __init__(self, target: Any, folder: Path, own: dict[str, ModuleType], rivals: tuple[str, ...]) -> None:
-        self._target, self._folder, self._own, self._rivals = target, folder, own, rivals
-
-    def __enter__(self) -> Any:
-        self._hidden = {name: sys.modules.pop(name) for name in (*self._own, *self._rivals) if name in sys.modules}
-        sys.modules.update(self._own)
-        sys.path.insert(0, str(self._folder))
-        self._count = len(sys.modules)
-        return self._target
-
-    def __exit__(self, *error: object) -> None:
-        own = self._own
-        sys.path.remove(str(self._folder))
-        # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
-        more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - self._count)))
-        for name in own:
-            own[name] = sys.modules.pop(name, own[name])
-        for name in more:
-            module = sys.modules.get(name)
-            origin = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-            if origin and Path(origin).resolve().is_relative_to(self._folder) and "site-packages" not in origin:
-                own[name] = sys.modules.pop(name)
-        sys.modules.update(self._hidden)
+            yield self.target
+            return
+        own = self._own_modules
+        hidden = {name: sys.modules.pop(name) for name in (*own, *self._rivals) if name in sys.modules}
+        sys.modules.update(own)
+        sys.path.insert(0, str(self.folder))
+        count = len(sys.modules)
+        try:
+            yield self.target
+        finally:
+            sys.path.remove(str(self.folder))
+            # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
+            more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - count)))
+            for name in own:
+                own[name] = sys.modules.pop(name, own[name])
+            for name in more:
+                module = sys.modules.get(name)
+                origin = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+                if origin and Path(origin).resolve().is_relative_to(self.folder) and "site-packages" not in origin:
+                    own[name] = sys.modules.pop(name)
+            sys.modules.update(hidden)
 
 
 def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
@@ -121,6 +114,23 @@ def _imported_at(path: Path, mtime_ns: int) -> Loaded | str:
 def load_object(url: str | None, name: str, group: str = ENTRY_POINTS) -> Any:
     """The bare object of `load`, for functions that import nothing lazily."""
     return load(url, name, group).target
+
+
+def reference_of(url: str | None, name: str, target: object) -> tuple[str | None, str]:
+    """(url, name) of the class that `target`, the plugin `name` at `url`, names as its `reference`; else itself.
+
+    It is named as "package.module:Class", as "file.py:Class" with a path from the plugin's folder, or as "Class" in the
+    plugin's own file. Raises PluginError for anything else.
+    """
+    said = getattr(target, "reference", None)
+    if said is None:
+        return url, name
+    if not isinstance(said, str) or not said.rpartition(":")[2]:
+        raise PluginError(f'{name}.reference is {said!r}; it names a class: "package.module:Class".')
+    place, _, class_name = said.rpartition(":")
+    if place.endswith(".py") and url is not None and url.endswith(".py"):
+        place = str(Path(url).parent / place)
+    return place or url, class_name
 
 
 def brought(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPoint], ...], tuple[str, ...]]:
@@ -174,20 +184,19 @@ def _imported(path: Path) -> Loaded:
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.")
     module = importlib.util.module_from_spec(spec)
-    own: dict[str, ModuleType] = {}
     importlib.invalidate_caches()  # the folder may have been written a moment ago
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     sys.modules[unique] = module
-    rivals = _rivals(path.parent)
-    with _FolderFirst(None, path.parent, own, rivals), sedna_stand_in():
+    found = Loaded(module, path.parent, _rivals=_rivals(path.parent))
+    with found.active(), sedna_stand_in():
         try:
             spec.loader.exec_module(module)
         except Exception as error:
             sys.modules.pop(unique, None)
             raise PluginError(f"{cause(error, path)}") from error
     sys.modules[unique] = module
-    own.pop(unique, None)
-    return Loaded(module, path.parent, own, rivals)
+    found._own_modules.pop(unique, None)
+    return found
 
 
 def _rivals(folder: Path) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ A question goes there by pickle, answers come back as json: nothing that arrives
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import pickle
@@ -14,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,18 +23,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from ianvs.processes.engines.engine import Engine, Reporter, Task
-from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl
+from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, start_python
+from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl, redirect
 from ianvs.processes.sealing.landlock import confine
-
-# It sees the same modules as this process does, and the caller's main script is not run again.
-_BOOT = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from ianvs.processes.isolated import main
-main()
-"""
-
 
 _TICK, _CONNECT_SECONDS = 0.5, 10.0
 
@@ -112,9 +101,7 @@ def main() -> None:
     """The life of a process that was started for it."""
     prctl(PARENT_DEATH_SIGNAL, getattr(signal, "SIGKILL", 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):  # what authors' code prints ends there
-        os.dup2(null, stream)
+    redirect(os.open(os.devnull, os.O_WRONLY))
     _answer(questions, answers)
 
 
@@ -135,8 +122,7 @@ def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
             function, question = pickle.load(questions)
         except EOFError:
             return
-        module, _, name = function.partition(":")
-        told = getattr(importlib.import_module(module), name)(question)
+        told = call_target(function)(question)
         for line in chain(([answer] for answer in (told if isinstance(told, Iterator) else [told])), [[]]):
             answers.write(json.dumps(line).encode() + b"\n")
             answers.flush()
@@ -144,24 +130,25 @@ def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
 
 @dataclass(frozen=True)
 class _Process:
-    """kill: ends it and all that it has started. end: does so, waits for it, and leaves nothing of it."""
+    """kill: ends it and all that it has started. forget: waits for it, and leaves nothing of it."""
 
     questions: IO[bytes]
     answers: IO[bytes]
     kill: Callable[[], None]
-    end: Callable[[], None]
+    forget: Callable[[], None] = lambda: None
+
+    def end(self) -> None:
+        self.kill()
+        for file in (self.questions, self.answers):
+            with contextlib.suppress(OSError):
+                file.close()
+        self.forget()
 
 
 def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A process with questions to its standard input and answers from its standard output."""
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        start_new_session=os.name != "nt",  # so that all that it starts ends with it
-    )
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    return start_python(f"{__name__}:{main.__name__}", env=environment, **streams)
 
 
 def _spawned(environment: Mapping[str, str]) -> _Process:
@@ -173,13 +160,11 @@ def _spawned(environment: Mapping[str, str]) -> _Process:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
 
-    def end() -> None:
-        kill()
-        with contextlib.suppress(OSError), process:  # which waits for it, and closes the pipes
-            pass
+    def forget() -> None:
+        process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
-    return _Process(process.stdin, process.stdout, kill, end)
+    return _Process(process.stdin, process.stdout, kill, forget)
 
 
 def _forked(engine: Engine, environment: Mapping[str, str]) -> _Process:
@@ -199,16 +184,7 @@ def _forked(engine: Engine, environment: Mapping[str, str]) -> _Process:
     questions, answers = channel.makefile("wb"), channel.makefile("rb")
     channel.close()  # with the last of the two files
 
-    def kill() -> None:
-        engine.cancel(key, force=True)
-
-    def end() -> None:
-        kill()
-        for file in (questions, answers):
-            with contextlib.suppress(OSError):
-                file.close()
-
-    return _Process(questions, answers, kill, end)
+    return _Process(questions, answers, lambda: engine.cancel(key, force=True))
 
 
 def _send(process: _Process, message: object) -> None:

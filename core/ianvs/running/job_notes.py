@@ -13,7 +13,8 @@ from ianvs.exam.data.doubts import SHARED
 from ianvs.exam.metrics.registry import find
 from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
 from ianvs.results.report.document import Note
-from ianvs.running.planning import Plan, PlannedAlgorithm
+from ianvs.running.planning.cases import PlannedAlgorithm
+from ianvs.running.planning.plan import Plan
 from ianvs.store import ExamRecord, ExamStore
 
 
@@ -41,12 +42,12 @@ def _settings(plan: Plan) -> Iterator[Note]:
     """What stood on the command line, or in a call, in place of what the files say."""
     job = plan.job
     asked = [f"--set {hide_secrets(one.said, {one.key: one.value})}" for one in job.overrides]
-    if job.only is not None or job.limit is not None:
-        asked += [f"--only '{job.only}'"] if job.only is not None else []
-        asked += [f"--limit {job.limit}"] if job.limit is not None else []
+    chosen = [f"--only '{job.only}'"] if job.only is not None else []
+    chosen += [f"--limit {job.limit}"] if job.limit is not None else []
+    if chosen:
         every = sum(len(of) * len(of.seeds(job.seeds)) for of in plan.algorithms if not of.role)
         shown = sum(1 for case, _ in plan.cases() if not case.role)
-        text = f"Shows {shown} of the job's {every} cases, by {' '.join(asked)}."
+        text = f"Shows {shown} of the job's {every} cases, by {' '.join([*asked, *chosen])}."
         yield Note("settings", text, remedy="`ianvs report` without these options shows all that are stored.")
     elif asked:
         yield Note("settings", f"Made with {' '.join(asked)}, in place of what the job's files say.")

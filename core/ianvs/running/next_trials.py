@@ -1,8 +1,7 @@
 """What a search does next, from what it knows: trials that go on, and new ones. Nothing depends on when they ended.
 
-Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2): at a rung that n trials have come
-to, the best n // reduction go on; who is among them only later, since others came that are worse, goes on then.
-Decisions are made between waves of trials, on all that is known, so that they don't depend on how many run at a time.
+Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), as docs/search.md says. Decisions
+are made between waves of trials, on all that is known, so that they don't depend on how many run at a time.
 
 Optuna draws what new trials try. Every trial is drawn by a sampler of its own, seeded by the search and the trial's
 number: what is drawn is determined by what is known when it is asked for, and nothing of a sampler has to be kept.
@@ -150,7 +149,8 @@ def draw(
     distributions = _distributions(space)
     for number in numbers:
         for attempt in range(_MOST):
-            study.sampler = _sampler(sampler if attempt < _TRIES else "random", _seed(seed, number, attempt))
+            drawn_by = int(digest(["search", seed, number, attempt])[:8], 16)
+            study.sampler = _sampler(sampler if attempt < _TRIES else "random", drawn_by)
             asked = study.ask(distributions)
             drawn = {name: _value(one, asked.params[name]) for name, one in space.items()}
             if canonical(drawn) not in tried:
@@ -203,10 +203,6 @@ def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         # constant_liar: trials that are asked for together keep away from each other.
         return optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP, constant_liar=True)
-
-
-def _seed(seed: int, number: int, attempt: int) -> int:
-    return int(digest(["search", seed, number, attempt])[:8], 16)
 
 
 def _distributions(space: Mapping[str, Range]) -> dict[str, optuna.distributions.BaseDistribution]:

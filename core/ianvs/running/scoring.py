@@ -22,9 +22,9 @@ from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
+from ianvs.running.planning.plan import Plan
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import finite, score_curve
 
@@ -249,7 +249,8 @@ def _seen(
         extras={name: values for name, values in said.extras.items() if name not in kind.own_extras},
         unseen=_unseen(record, j, truth[j], rounds),
     )
-    return kind.record(about, truth[j], said, None if every is None else every[j])
+    whole = None if every is None else every[j]
+    return kind.record(about, truth[j] if whole is None else whole, said)
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:

@@ -33,6 +33,16 @@ class StoredModule:
     seen: tuple[int, ...] = ()
     new: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, told: Mapping[str, Any], folder: Path) -> StoredModule:
+        """From what `told` made of one whose files lie in `folder` now."""
+        path = None if told["path"] is None else folder / told["path"]
+        return cls(told["kind"], told["instance"], path, told["calls"], tuple(told["seen"]), tuple(told["new"]))
+
+    def told(self, folder: Path) -> dict[str, object]:
+        """Ready for JSON, with the path as it is below `folder`."""
+        return {**vars(self), "path": None if self.path is None else self.path.relative_to(folder).as_posix()}
+
 
 @dataclass(frozen=True)
 class RoundFolder:
@@ -58,10 +68,7 @@ class RoundFolder:
             arrays[_name_of(asked)] = said.labels
             arrays |= {_name_of(asked, extra): values for extra, values in said.extras.items()}
         np.savez(self.folder / "predictions.npz", **arrays)  # type: ignore[arg-type]
-        told = [
-            {**vars(one), "path": None if one.path is None else one.path.relative_to(self.model).as_posix()}
-            for one in modules
-        ]
+        told = [one.told(self.model) for one in modules]
         files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
         sealing = None if result.sealing is None else vars(result.sealing)
         stored = {**vars(result), "sealing": sealing, "modules": told, "files": files, "after": self.after}
@@ -88,17 +95,7 @@ def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
 
 def stored_modules(stored: Mapping[str, Any], folder: Path) -> tuple[StoredModule, ...]:
     """From the content of round.json, of the round in `folder`; whether or not what they saved is still there."""
-    return tuple(
-        StoredModule(
-            one["kind"],
-            one["instance"],
-            None if one["path"] is None else folder / "model" / one["path"],
-            one["calls"],
-            tuple(one["seen"]),
-            tuple(one["new"]),
-        )
-        for one in stored["modules"]
-    )
+    return tuple(StoredModule.of(one, folder / "model") for one in stored["modules"])
 
 
 def read_predictions(path: Path | IO[bytes]) -> dict[Asked, Predictions]:

@@ -10,7 +10,7 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.base.package import shipped_jobs
 from ianvs.cli import main
-from ianvs.cli.beginning import KINDS
+from ianvs.cli.installed_commands import BEGINNINGS
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BEGINNINGS)
 def test_what_it_writes_runs_unchanged_and_is_ranked(kind: str, tmp_path: Path) -> None:
     assert main(["new", kind, "first-try"]) == 0
     results = ianvs.run("first-try", engine="inline")
@@ -29,7 +29,7 @@ def test_what_it_writes_runs_unchanged_and_is_ranked(kind: str, tmp_path: Path) 
     assert (tmp_path / "workspace").is_dir()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BEGINNINGS)
 def test_nothing_of_the_template_is_left_in_names(kind: str, tmp_path: Path) -> None:
     main(["new", kind, "other"])
     for path in filter(Path.is_file, (tmp_path / "other").iterdir()):

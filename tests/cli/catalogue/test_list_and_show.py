@@ -12,8 +12,8 @@ import pytest
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
-from ianvs.cli.catalogue import KINDS, listed, shown
-from ianvs.cli.catalogue.nameable import first_sentence
+from ianvs.cli.catalogue.nameable import KINDS, first_sentence, listed
+from ianvs.cli.catalogue.shown_entry import shown
 from tests.packages import install
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import ianvs
 from ianvs.base.types import CaseResult
-from ianvs.processes.sealing.seccomp import filters_calls
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.kernel import filters_calls
 
 
 @pytest.fixture(params=["local", "{name: local, start: spawn}", "ray"])

@@ -9,8 +9,8 @@ import pytest
 
 from ianvs.base.errors import ConfigError, Place, PluginError
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics import describe, find, legend, names, resolve, suggest
-from ianvs.exam.metrics.registry import metrics
+from ianvs.exam.metrics.registry import find, metrics, names, resolve, suggest
+from ianvs.exam.metrics.table import describe, legend
 
 LOWER_IS_BETTER = {
     "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "WF10", "WF100", "train_seconds",

@@ -13,7 +13,8 @@ from ianvs.base.errors import ConfigError, Place
 from ianvs.base.types import ScoreMatrix
 from ianvs.cli import main
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics import EvaluationRecord, find, matrix_report, names, resolve
+from ianvs.exam.metrics import EvaluationRecord, find, matrix_report
+from ianvs.exam.metrics.registry import names, resolve
 from ianvs.running.planning.identity import metric_key
 from tests.edits import edited
 from tests.jobs import write_job

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ianvs.base.errors import ConfigError
-from ianvs.exam.scenarios import Round, hold_out
+from ianvs.exam.scenarios import Round
+from ianvs.exam.scenarios.request import hold_out
 from tests.exam.scenarios.small_datasets import dataset_of, streets
 
 

@@ -17,12 +17,14 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 TOKEN = 0x5EA1  # another one in each job
 NEW_PROCESSES = False  # whether its copies are to be: a process with threads is not forked
 BESIDE = pathlib.Path(__file__).with_name("beside.txt")
+TEMPORARY = pathlib.Path(tempfile.gettempdir())  # the learner's, in its forks as well
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.shmat.restype = ctypes.c_void_p
@@ -323,18 +325,85 @@ class Terminal(Way):
 
 
 class AccessTime(Way):
-    """Of a file that the copy reads; another file than others open."""
+    """Of one of two files in its folder: the copy reads the first."""
 
-    path = BESIDE.with_name("read.txt")
+    def paths(self, folder):
+        return folder / "first", folder / "second"
+
+    def make(self, path):
+        path.write_text("x")
+
+    def use(self, path):
+        path.read_text()
 
     def prepare(self, folder):
-        os.utime(self.path, (1, self.path.stat().st_mtime))
+        for path in self.paths(folder):
+            self.make(path)
+            self.turn_back(path)
+        self.use(path)
+        if path.lstat().st_atime == 1:
+            raise OSError("the file system keeps no times of access")
+        self.turn_back(path)
+
+    def turn_back(self, path):
+        os.utime(path, (1, path.lstat().st_mtime), follow_symlinks=False)
 
     def send(self, folder, learner):
-        self.path.read_text()
+        self.use(self.paths(folder)[0])
 
     def seen(self, folder):
-        return self.path.stat().st_atime != 1
+        first, second = self.paths(folder)
+        return first.lstat().st_atime_ns != second.lstat().st_atime_ns
+
+
+class TemporaryAccessTime(AccessTime):
+    def paths(self, folder):
+        return super().paths(TEMPORARY)
+
+
+class SharedAccessTime(AccessTime):
+    def paths(self, folder):
+        return [pathlib.Path(f"/dev/shm/ianvs-{TOKEN}-{name}") for name in ("first", "second")]
+
+    def seen(self, folder):
+        found = super().seen(folder)
+        for path in self.paths(folder):
+            path.unlink()
+        return found
+
+
+class UnlistedAccessTime(AccessTime):
+    """In a folder in which names that are known can be opened, and none be listed."""
+
+    def paths(self, folder):
+        return super().paths(folder / "unlisted")
+
+    def prepare(self, folder):
+        (folder / "unlisted").mkdir()
+        super().prepare(folder)
+        (folder / "unlisted").chmod(0o300)
+
+
+class FolderAccessTime(AccessTime):
+    def paths(self, folder):
+        return folder / "first folder", folder / "second folder"
+
+    def make(self, path):
+        path.mkdir()
+
+    def use(self, path):
+        list(path.iterdir())
+
+
+class LinkAccessTime(AccessTime):
+    def paths(self, folder):
+        return folder / "first link", folder / "second link"
+
+    def make(self, path):
+        path.symlink_to("anywhere")
+
+    def use(self, path):
+        path.readlink()
 
 
 class Watched(Way):

@@ -14,11 +14,11 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from ianvs.processes.sealing.landlock import landlock_version
-from ianvs.processes.sealing.seccomp import filters_calls
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.kernel import filters_calls
 
 closed = pytest.mark.skipif(not landlock_version(), reason="the kernel has no Landlock")
 filtered = pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")
@@ -160,15 +160,16 @@ def test_what_a_copy_remembers_goes_with_it(tmp_path, way):
 WAYS = [
     *("SharedMemory", "MessageQueue", "Semaphore", "PosixQueue", "Key", "Attribute", "Times", "Mode", "Links", "Name"),
     *("Folder", "Flags", "Limit", "Priority", "Affinity", "OutputFlags", "PathSocket", "AbstractSocket", "Loopback"),
-    *("Watch", "NamedPipe", "Terminal", "AccessTime", "ProcessName", "OtherThreadsName", "Printed", "Memory"),
-    "ExitStatus",
+    *("Watch", "NamedPipe", "Terminal", "ProcessName", "OtherThreadsName", "Printed", "Memory", "ExitStatus"),
+    *("AccessTime", "TemporaryAccessTime", "SharedAccessTime", "UnlistedAccessTime", "FolderAccessTime"),
+    "LinkAccessTime",
 ]
 CLOSED_ANYWAY = {
     "ExitStatus": (False, True),  # a copy is no child of its learner
-    # New processes can't open its folder, nor reach abstract sockets of others, nor write below /proc.
+    # New processes can't open its folders, nor reach abstract sockets of others, nor write below /proc.
     **dict.fromkeys(("Links", "Name", "Folder", "Flags", "NamedPipe", "AbstractSocket", "OtherThreadsName"), (True,)),
+    **dict.fromkeys(("AccessTime", "TemporaryAccessTime", "UnlistedAccessTime", "FolderAccessTime"), (True,)),
 }
-REMAINS = {"AccessTime"}  # of forks, as docs/trust.md says
 
 
 @pytest.fixture(scope="module")
@@ -181,8 +182,7 @@ def passed(tmp_path_factory):
         source = Path(__file__).with_name("channels.py").read_text()
         token = 0x10000 + os.getpid() % 0x8000 + 7 * len(sealing) + new
         source = edited(edited(source, "TOKEN = 0x5EA1", f"TOKEN = {token}"), "PROCESSES = False", f"PROCESSES = {new}")
-        for name in ("beside.txt", "read.txt"):
-            (folder / name).write_text("x")
+        (folder / "beside.txt").write_text("x")
         exam = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 2}\nmetrics: [accuracy]"
         job = f"seeds: [0]\nsealing: {sealing}"
         results = ianvs.run(write_job(folder, plugin=source, name="Hoarder", hyperparameters="", testenv=exam, job=job))
@@ -202,7 +202,7 @@ def test_a_copy_passes_nothing_on(passed, way, new):
     if way not in open_:
         pytest.skip("it can't be prepared on this machine")
     assert open_[way] is (new not in CLOSED_ANYWAY.get(way, ()))
-    assert not passed("normal", new).get(way, False) or (way in REMAINS and not new)
+    assert not passed("normal", new).get(way, False)
     assert not passed("strict", True).get(way, False)
 
 

@@ -9,10 +9,10 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult, Sealing
 from ianvs.processes.sealing.seal import open_walls
-from ianvs.processes.sealing.seccomp import filters_calls
 from ianvs.results.report.statements import sealing_note
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.kernel import filters_calls
 
 pytestmark = pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")
 

@@ -10,9 +10,9 @@ import pytest
 
 import ianvs
 from ianvs.base.types import CaseResult
-from ianvs.processes.sealing.seccomp import filters_calls
 from tests.edits import edited
 from tests.jobs import write_job
+from tests.kernel import filters_calls
 
 SOURCES = {
     "torch": """

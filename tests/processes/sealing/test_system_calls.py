@@ -23,7 +23,7 @@ import pytest
 from ianvs.processes.engines.forked import live
 from ianvs.processes.sealing import system_calls
 from ianvs.processes.sealing.landlock import confine, landlock_version
-from ianvs.processes.sealing.seccomp import copy_filter, deny_watching, filters_calls, seal_calls
+from ianvs.processes.sealing.seccomp import copy_filter, deny_watching, seal_calls
 from ianvs.processes.sealing.system_calls import (
     ARCHITECTURES,
     CHECKED,
@@ -35,6 +35,7 @@ from ianvs.processes.sealing.system_calls import (
     machine,
     numbers,
 )
+from tests.kernel import filters_calls
 
 filtered = pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")
 NAMES = list(numbers(machine() or "x86_64"))

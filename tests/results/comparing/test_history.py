@@ -16,8 +16,15 @@ import pytest
 import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
-from ianvs.results.comparing.history import History, HistoryLine, Point, history_csv, history_text
-from ianvs.results.comparing.history_picture import draw_history, history_picture
+from ianvs.results.comparing.history import (
+    History,
+    HistoryLine,
+    Point,
+    draw_history,
+    history_csv,
+    history_picture,
+    history_text,
+)
 from ianvs.results.stats import Summary
 from tests.edits import edited
 from tests.results.comparing.small_jobs import PLUGIN, run

@@ -17,7 +17,7 @@ from ianvs.results.report.build_document import document_of
 from ianvs.results.report.markdown import markdown
 from ianvs.results.report.row_tables import csv_text
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import make_plan
+from ianvs.running.planning.plan import make_plan
 from tests.edits import edited
 from tests.jobs import write_job
 from tests.results.report.report_cases import METRICS, WORKSPACE, cells, failed, result

@@ -15,6 +15,7 @@ from ianvs.config.spec import RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.results.report import Leaderboard, build_leaderboard, write_reports
 from ianvs.results.report.columns import Column
+from ianvs.results.report.notes import notes_of
 from ianvs.results.report.values import difference_text
 from ianvs.results.stats import Difference
 from tests.results.report.report_cases import METRICS, WORKSPACE, cells, result
@@ -122,14 +123,14 @@ def test_the_table_and_every_chart_say_what_the_pairs_say(tmp_path: Path) -> Non
 
 def test_a_collapse_is_named_with_its_score_and_what_seeds_cannot_show_is_said() -> None:
     results = [*cases(one=0.9, other=0.8), *(result("wild", seed, 0.1 if seed == 2 else 0.85) for seed in range(4))]
-    said = " ".join(board(results).statements)
+    said = " ".join(map(str, notes_of(board(results))))
     assert "wild: 1 of 4 scores is far from their median (0.1; all: 0.85, 0.85, 0.1, 0.85)" in said
     assert "A failure that 4 seeds have not shown may still be as probable as 53 %." in said
 
 
 def test_with_two_seeds_a_third_is_asked_for() -> None:
     results = [result(name, seed, 0.5 + 0.01 * seed + 0.1 * k) for k, name in enumerate("ab") for seed in range(2)]
-    assert any("run a third" in said for said in board(results, seeds=2).statements)
+    assert any("run a third" in note.text for note in notes_of(board(results, seeds=2)) if note.kind == "limit")
 
 
 def test_seeds_are_paired_whatever_the_order_of_the_results() -> None:

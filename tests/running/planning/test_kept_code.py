@@ -11,8 +11,8 @@ import ianvs
 from ianvs.base.errors import DamagedError, IanvsError
 from ianvs.config import load_job
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan, make_plan
 from ianvs.running.planning.kept_code import keep_code, kept_files
+from ianvs.running.planning.plan import Plan, make_plan
 from ianvs.store import CaseStore, CodeStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job

@@ -148,5 +148,5 @@ def test_a_trial_at_its_last_stage_finds_the_reference_that_the_job_names(tmp_pa
     write_study(path, ended=False)
     plan = ianvs.plan(path)
     alone = next(each.case.id for each in plan if (each.case.algorithm, each.case.seed) == ("alone", 0))
-    found = {trial: plan.references.of(each.case, each.algorithm) for each in plan if (trial := each.algorithm.trial)}
-    assert [references for (_, number), references in found.items() if number == 4] == [{"joint": alone}]
+    last = [each for each in plan if each.algorithm.trial and each.algorithm.trial.number == 4]
+    assert [plan.references.of(each.case, each.algorithm) for each in last] == [{"joint": alone}]

@@ -10,8 +10,8 @@ import pytest
 import ianvs
 from ianvs import api
 from ianvs.cli import main
-from ianvs.running.planning import Plan
 from ianvs.running.planning.cases import PlannedAlgorithm
+from ianvs.running.planning.plan import Plan
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

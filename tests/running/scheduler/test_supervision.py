@@ -17,7 +17,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import IanvsError
-from ianvs.running.planning import PlannedCase
+from ianvs.running.planning.plan import PlannedCase
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited

@@ -18,7 +18,7 @@ from ianvs.base.errors import ConfigError
 from ianvs.base.types import CaseResult
 from ianvs.config import load_job
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import make_plan
+from ianvs.running.planning.plan import make_plan
 from ianvs.store import ExamStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ import pytest
 import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.exam.metrics.system import SYSTEM
-from ianvs.processes.cpu_time import cpu_seconds
 from ianvs.processes.engines import Task, Workload
+from ianvs.processes.engines.engine import TaskReporter
 from ianvs.processes.engines.inline import InlineEngine
-from ianvs.processes.engines.inline import _Reporter as InlineReporter
+from ianvs.processes.proc import cpu_seconds
 from ianvs.running.session.contract_case import _apart
 from ianvs.running.session.measure import stopwatch
 from tests.jobs import write_job
@@ -158,7 +157,7 @@ def test_what_outlived_its_parent_counts_where_a_contract_runs_the_case() -> Non
         code["Daemon"]().train(None)
         return cpu_seconds() - before
 
-    seconds, _ = _apart(spent, InlineReporter("", deque()))
+    seconds, _ = _apart(spent, TaskReporter("", [].append))
     assert 0.3 < seconds < 0.7
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ianvs.exam.metrics import EvaluationRecord, confusion_matrix, find
+from ianvs.exam.metrics import EvaluationRecord, find
+from ianvs.exam.metrics.confusion import confusion_matrix
 
 CLASSES = ("road", "car", "sky", "train", "pole")
 LABELS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)

@@ -10,7 +10,8 @@ import pytest
 
 from ianvs.base.errors import ConfigError, IanvsError, Place
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics import legend, resolve
+from ianvs.exam.metrics.registry import resolve
+from ianvs.exam.metrics.table import legend
 from ianvs.testenv.metrics.text_encoder import find_encoder
 from tests.testenv.metrics.replies import record
 

@@ -12,8 +12,8 @@ import pytest
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.config import load_job
 from ianvs.exam import data
-from ianvs.exam.scenarios import ENTRY_POINTS, build_exam, load_manifest, manifest, save_manifest
-from ianvs.exam.scenarios.scenario_catalogue import find_scenario
+from ianvs.exam.scenarios import build_exam, load_manifest, manifest, save_manifest
+from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, find_scenario
 from tests.exam.scenarios.exams import same_exam
 from tests.jobs import write_job
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ianvs.base.errors import IanvsError, closest
+from ianvs.base.package import shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, Entry, listed
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters
@@ -67,10 +68,8 @@ def _target(entry: Entry) -> Any:
 
 
 def _doc(target: object) -> Iterator[str]:
-    own = (
-        inspect.getdoc(target) if not isinstance(target, type) else target.__doc__ and inspect.cleandoc(target.__doc__)
-    )
-    yield from _indented(own or inspect.getdoc(inspect.getmodule(target)) or "")
+    own = target.__doc__ or inspect.getdoc(inspect.getmodule(target)) or ""  # a class inherits none so
+    yield from _indented(inspect.cleandoc(own))
 
 
 def _annotated(annotation: object) -> str:
@@ -150,12 +149,11 @@ def _network(entry: Entry) -> Iterator[str]:
     if entry.value:
         target = _target(entry)
         yield from _doc(target)
-        taken = [row for row in _arguments(constructor_parameters(target)) if row[2] != "required"]
-        yield from _table("options", taken)
+        rows = [row for row in _arguments(constructor_parameters(target)) if row[2] != "required"]
     else:
         yield from _indented(entry.summary)
         rows = [row for row in _arguments(constructor_parameters(BackboneChoice)) if not row[0].startswith("_")]
-        yield from _table("options", rows)
+    yield from _table("options", rows)
     yield f"  a hyperparameter: network: {{values: [{entry.name}]}}; its options are hyperparameters too"
 
 
@@ -178,7 +176,6 @@ def _engine(entry: Entry) -> Iterator[str]:
 
 
 def _job(entry: Entry) -> Iterator[str]:
-    from ianvs.base.package import shipped_jobs
     from ianvs.config.load import files_of_job
 
     file = shipped_jobs()[entry.name]

@@ -26,8 +26,6 @@ class Slip:
 T = TypeVar("T")
 
 Name = Annotated[str, Field(min_length=1)]
-Link = Annotated[str, Field(min_length=1)]
-"""The path of another configuration file; the loader follows it and says so when it can't."""
 
 
 def described(value: object) -> str:
@@ -56,7 +54,7 @@ def lookup_of(info: ValidationInfo) -> Lookup:
     return cast("Lookup", info.context)
 
 
-def found_path(value: object, info: ValidationInfo, want: Want = "file", below: Path | None = None) -> Path:
+def found_path(value: object, info: ValidationInfo, want: Want, below: Path | None = None) -> Path:
     """The existing file or folder that `value` names, looked for by the Lookup in the context."""
     return lookup_of(info).find(path_text(value), want, below)
 

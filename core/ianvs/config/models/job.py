@@ -14,7 +14,6 @@ from ianvs.base.errors import Place, closest, one_line
 from ianvs.config.models.base import (
     FilePath,
     FolderPath,
-    Link,
     Name,
     Slip,
     at,
@@ -81,7 +80,7 @@ class _AlgorithmLink(Spec):
     """One algorithm of the job."""
 
     name: Annotated[Name, Field(description="the algorithm's name in the leaderboard")]
-    url: Annotated[Link, Field(description="the path of the algorithm's yaml file")]
+    url: Annotated[Name, Field(description="the path of the algorithm's yaml file")]
     published: dict[str, PublishedSpec] = field(default_factory=dict)  # by metric
 
 
@@ -204,7 +203,7 @@ class _Links(PlacedSpec):
     name: Annotated[Name, AfterValidator(folder_name), Field(description="the name of the job's folder of results")]
     testenv: Annotated[
         str | list[str],
-        ReadAs(text=Link, list=Annotated[list[Link], NotEmpty]),
+        ReadAs(text=Name, list=Annotated[list[Name], NotEmpty]),
         Field(description="the path of the testenv file, or a list of such paths"),
     ]
     test_object: Annotated[_TestObject, Field(description="what is examined: a list of algorithms")]

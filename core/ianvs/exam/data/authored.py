@@ -101,9 +101,7 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
         shutil.rmtree(stale, ignore_errors=True)
     folder = memo.with_suffix(f".{os.getpid()}.new")
     folder.mkdir()
-    offered: dict[str, object] = {"download": spec.download}
-    if spec.root is not None:
-        offered["root"] = str(spec.root)
+    offered: dict[str, object] = {"download": spec.download} | ({"root": str(spec.root)} if spec.root else {})
     options = dict(spec.options)
     question = Question(url=str(url), name=name, options=options, offered=offered, folder=str(folder.resolve()))
     calling = f"calling {name}() of {shown_path(url)}"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
-from ianvs.exam.data.records import Step, json_kind
+from ianvs.config.strict_yaml import Step, Steps
+from ianvs.exam.data.records import json_kind
 from ianvs.plugins.loader import brought
 
 GROUP = "ianvs.conversation_forms"
@@ -101,7 +102,7 @@ class Forms:
         return self._of[names]
 
 
-def text_at(record: Mapping[str, Any], field: str, where: tuple[Step, ...]) -> str:
+def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:
     """A field that has to be there and a text. Raises Slip."""
     if field not in record:
         raise Slip(f"has no '{field}'.{closest(field, record)} It has: {one_line(list(record)) or 'nothing'}.", *where)
@@ -111,7 +112,7 @@ def text_at(record: Mapping[str, Any], field: str, where: tuple[Step, ...]) -> s
     return value
 
 
-def content_at(message: Mapping[str, Any], field: str, where: tuple[Step, ...]) -> str:
+def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
     """What a message says: a text, or parts of type text, one after the other; pictures are left out. Raises Slip."""
     parts = message.get(field)
     if not isinstance(parts, list):

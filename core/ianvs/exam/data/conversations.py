@@ -1,8 +1,4 @@
-"""Conversations: what users and an assistant said in turn, read from the json forms that instruction data come in.
-
-A sample is a conversation. A learner is handed what the user said, `{"id", "system", "user": [...]}`, and as its label
-the assistant's replies, one for each turn of the user.
-"""
+"""Conversations: what users and an assistant said in turn, read from the json forms that instruction data come in."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED, array_files
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
+from ianvs.store import write_atomic
 
 VERSION = 2  # part of every fingerprint: raise it when the same files give other samples
 SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
@@ -110,9 +110,4 @@ def read_memo(memo: Path) -> Any:
 
 def write_memo(memo: Path, value: object) -> None:
     """Keep something that json can hold; whole or not at all."""
-    memo.parent.mkdir(parents=True, exist_ok=True)
-    part = memo.with_suffix(f".{secrets.token_hex(6)}.part")  # a pid is not one of its own in every container
-    part.write_text(sealed_text({"kept": value}, memo.name))
-    if memo.is_dir():
-        memo.rmdir()  # none of ours
-    part.replace(memo)
+    write_atomic(memo, sealed_text({"kept": value}, memo.name).encode())

@@ -112,8 +112,9 @@ class _Table(dict[str, int]):
         self.owner, self._classes = numbering.owner, numbering.classes
 
     def __missing__(self, token: str) -> int:
-        position = self.names.index(token) if token in self.names else _as_index(token, len(self.names))
-        self[token] = -1 if position is None else self._classes[position]
+        named = token in self.names
+        position = self.names.index(token) if named else int(token) if _is_integer(token) else -1
+        self[token] = self._classes[position] if 0 <= position < len(self.names) else -1
         return self[token]
 
 
@@ -188,7 +189,3 @@ def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
 
 def _is_integer(token: str) -> bool:
     return token.removeprefix("-").isdecimal()
-
-
-def _as_index(token: str, count: int) -> int | None:
-    return int(token) if _is_integer(token) and 0 <= int(token) < count else None

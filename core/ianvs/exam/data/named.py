@@ -62,9 +62,8 @@ def _opened(spec: DatasetSpec) -> tuple[Source | None, list[Problem]]:
     except PluginError as error:
         return None, [Problem(str(error), place)]
     if not (isinstance(kind, type) and issubclass(kind, Source)):
-        return None, [
-            Problem(f"what is installed as the dataset '{name}' is no subclass of ianvs.exam.data.Source.", place)
-        ]
+        message = f"what is installed as the dataset '{name}' is no subclass of ianvs.exam.data.Source."
+        return None, [Problem(message, place)]
     source, problems = check_options(kind, spec.options, f"the dataset {name}", place, spec.places)
     for key in _OF_FILES:
         if key not in kind.takes and getattr(spec, key):

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.config.strict_yaml import Step
 from ianvs.exam.data.index import read_text
 from ianvs.exam.data.listing import SourceError
-
-Step = str | int  # a key of an object, or a position in an array
 
 DEFINITION, INSTANCES = "Definition", "Instances"  # of a task of Natural Instructions
 _DECODER = json.JSONDecoder()
@@ -47,7 +46,7 @@ class Records:
             if found is None:
                 break
             position = found
-        return _place(self.path, self.text, position)
+        return Place.in_text(self.path, self.text, position)
 
 
 def read_records(path: Path) -> Records:
@@ -83,47 +82,29 @@ def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
 
 
 def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
+    """The entries of a list, or the instances of a task. Raises SourceError for anything else."""
     position = _skip(text, 0)
-    if text[position] != "[":
-        yield from _task(path, text, position)
-        return
-    position = _skip(text, position + 1)
-    more = text[position : position + 1] != "]"
-    while more:
-        value, end = _decoded(path, text, position)
-        yield value, position
-        position = _skip(text, end)
-        more = text[position : position + 1] == ","
-        if more:
-            position = _skip(text, position + 1)
-    if text[position : position + 1] != "]":
-        raise SourceError([_broken(path, text, position, "Expecting ',' delimiter")])
-    position = _skip(text, position + 1)
-    if position < len(text):
-        raise SourceError([_broken(path, text, position, "Extra data")])
-
-
-def _task(path: Path, text: str, position: int) -> Iterator[tuple[Any, int]]:
-    """The instances of the task at `position`. Raises SourceError for anything else."""
     value, end = _decoded(path, text, position)
     after = _skip(text, end)
     if after < len(text):
         hint = " A file with one record on each line is called .jsonl." if text[after] == "{" else ""
         raise SourceError([_broken(path, text, after, "Extra data", hint)])
-    places = dict(_children(text, position))
+    if isinstance(value, list):
+        yield from zip(value, (start for _, start in _children(text, position)), strict=True)
+        return
+    places, here = dict(_children(text, position)), Place.in_text(path, text, position)
     if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
-        message = f"expected a list of records, found {type(value).__name__}."
-        raise SourceError([Problem(message, _place(path, text, position))])
+        raise SourceError([Problem(f"expected a list of records, found {type(value).__name__}.", here)])
     for name in (DEFINITION, INSTANCES):
         if name not in value:
             message = f"is a task of Natural Instructions without '{name}'.{closest(name, value)}"
-            raise SourceError([Problem(f"{message} It has: {one_line(list(value))}.", _place(path, text, position))])
+            raise SourceError([Problem(f"{message} It has: {one_line(list(value))}.", here)])
         if not isinstance(value[name], list) and not (name == DEFINITION and isinstance(value[name], str)):
             message = f"'{name}' is {json_kind(value[name])}; expected an array."
-            raise SourceError([Problem(message, _place(path, text, places[name]))])
+            raise SourceError([Problem(message, Place.in_text(path, text, places[name]))])
     if not value[INSTANCES]:
         message = f"'{INSTANCES}' is empty; expected the samples of the task."
-        raise SourceError([Problem(message, _place(path, text, places[INSTANCES]))])
+        raise SourceError([Problem(message, Place.in_text(path, text, places[INSTANCES]))])
     starts = [start for _, start in _children(text, places[INSTANCES])]
     for instance, start in zip(value[INSTANCES], starts, strict=True):
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
@@ -163,8 +144,4 @@ def _skip(text: str, position: int) -> int:
 
 
 def _broken(path: Path, text: str, position: int, what: str, hint: str = "") -> Problem:
-    return Problem(f"is not json: {what}.{hint}", _place(path, text, position))
-
-
-def _place(path: Path, text: str, position: int) -> Place:
-    return Place(path, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
+    return Problem(f"is not json: {what}.{hint}", Place.in_text(path, text, position))

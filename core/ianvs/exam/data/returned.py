@@ -1,18 +1,12 @@
-"""What an author's function returned -> plain files: arrays, paths of pictures, or conversations.
-
-It is a mapping with `train`, `test` and perhaps `classes`, an object with these attributes, or the pair (train, test).
-Each part is a mapping with `x`, `y` and perhaps `domain` and `ids`, or the tuple (x, y) or (x, y, domain). A sequence
-whose items are (sample, label) or (sample, label, domain), as torch's Datasets are, is x and y in one; so is one of
-conversations.
-"""
+"""What an author's function returned (docs/add_a_dataset.md) -> plain files: arrays, paths, or conversations."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +19,6 @@ CONVERSATIONS = "conversations.jsonl"
 TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, or a list of conversations'
-
-
-class _Samples(Sized, Protocol):
-    def __getitem__(self, index: int, /) -> object: ...
 
 
 def store_returned(returned: object, folder: Path, owner: str) -> tuple[str, ...] | None:
@@ -76,7 +66,7 @@ def _refuse_keys(
 
 
 def _store(value: object, folder: Path, part: str) -> None:
-    given: dict[str, object]
+    given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
         _refuse_keys(given, COLUMNS, ("x",), part, _PART)
@@ -109,7 +99,7 @@ def _store(value: object, folder: Path, part: str) -> None:
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
 
 
-def _store_pairs(samples: _Samples, folder: Path, part: str) -> dict[str, list[Any]]:
+def _store_pairs(samples: Any, folder: Path, part: str) -> dict[str, list[Any]]:
     """x and y of a map-style dataset, one sample at a time; the domains, if it gives some."""
     labels: list[object] = []
     domains: list[object] = []
@@ -210,7 +200,7 @@ def _plain(value: object, where: str) -> NDArray[Any]:
         raise DataError(f"{where} is {_said(value)}, which is no array ({error}).") from None
 
 
-def _is_sequence(value: object) -> TypeGuard[_Samples]:
+def _is_sequence(value: object) -> bool:
     array = isinstance(value, np.ndarray) or hasattr(value, "detach")
     return not array and not isinstance(value, str) and hasattr(value, "__len__") and hasattr(value, "__getitem__")
 

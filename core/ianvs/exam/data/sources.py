@@ -49,10 +49,8 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
 
     listings = _each(read, sources_of(spec, part))
     if not listings:
-        message = (
-            f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
-        )
-        raise SourceError([Problem(message, spec.place)])
+        message = f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`"
+        raise SourceError([Problem(f"{message}, or a built-in source by `name`.", spec.place)])
     return select(join(listings), spec, part)
 
 

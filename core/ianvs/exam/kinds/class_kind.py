@@ -34,10 +34,8 @@ def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -
     if array.dtype.kind not in "iub":
         whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.round(array)))
         if not whole:
-            first = array.ravel()[:1].tolist()[0]
-            raise PluginError(
-                f"{where} returned {array.dtype} values such as {first!r}: return class indices, 0 to {classes - 1}."
-            )
+            found = f"{array.dtype} values such as {array.ravel()[:1].tolist()[0]!r}"
+            raise PluginError(f"{where} returned {found}: return class indices, 0 to {classes - 1}.")
     array = array.astype(np.int64)
     if array.size and (array.min() < lowest or array.max() >= classes):
         wrong = array.min() if array.min() < lowest else array.max()

@@ -15,7 +15,6 @@ from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.listing import column
 from ianvs.exam.kinds.kind import Kind
-from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.parts import Part
 
@@ -41,9 +40,7 @@ class ConversationKind(Kind):
         heard = asked if part.transform is None else part.transform(asked)
         return packed([one["user"] for one in heard])
 
-    def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
-    ) -> EvaluationRecord:
+    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         wanted, topics = unpacked(truth)
         return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)
 

@@ -64,10 +64,8 @@ class Kind(Protocol):
         """All true labels, where `truth` keeps only some of them and a metric reads all; else None."""
         return None
 
-    def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
-    ) -> EvaluationRecord:
-        """`about`, which knows the classes, with what metrics see of the stored `truth` and `said`."""
+    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
+        """`about`, which knows the classes, with what metrics see of `said` and of `truth`, the stored or every one."""
         return replace(about, y_true=truth, y_pred=said.labels, probe=said.extras.get("probe"))
 
     def misfit(self, metric: str, error: Exception) -> str:
@@ -97,5 +95,6 @@ def perfect_answers(kind: Kind, exam: Exam) -> EvaluationRecord:
     about = EvaluationRecord(classes, labels=test.classes, earlier=())
     answers = truth.tolist() if truth.dtype == object else truth
     said = kind.kept([(Part(samples, few), answers)], len(classes))
-    seen = kind.record(about, kind.truth(samples, few), said, kind.every_truth(samples, few))
+    every = kind.every_truth(samples, few)
+    seen = kind.record(about, kind.truth(samples, few) if every is None else every, said)
     return replace(seen, probe=truth) if kind.probes else seen

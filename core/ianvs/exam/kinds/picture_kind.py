@@ -60,13 +60,11 @@ class PictureKind(Kind):
     def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures:
         return PictureRows(samples.y, positions)
 
-    def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
-    ) -> EvaluationRecord:
+    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         packed = said.extras.get(EVERY)
-        if every_truth is None or packed is None:
+        if packed is None or not isinstance(truth, LabelPictures):
             return replace(about, counts=said.labels)
-        return replace(about, counts=said.labels, y_true=every_truth, y_pred=PackedPictures(packed))
+        return replace(about, counts=said.labels, y_true=truth, y_pred=PackedPictures(packed))
 
 
 def lacks_pictures(extras: Collection[str]) -> bool:

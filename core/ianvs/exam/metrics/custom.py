@@ -1,17 +1,8 @@
 """Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, a class, or what
 `score_metric` or `matrix_metric` has made of a function.
 
-Where samples have label pictures, y_true and y_pred are those of the whole test set (LabelPictures). A function or an
-update() whose first argument is called `confusion` is given the confusion matrix instead, of any kind of labels:
-(C, C), rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels that were predicted as
-"ignore".
-
-The class accumulates: it is built anew for each evaluation, `update(y_true, y_pred)` is called with its samples, and
-`compute()` returns what the function would. Where the first argument of update() is called `round`, it has state over
-rounds: it is built once for each test set and fed the answers after round 0 (the untrained model), 1, ..., without
-rounds after which the test set was not asked, and compute() after each of them returns the score of that round.
-Other keys of the metric in the testenv are keyword arguments of the function or the constructor. An attribute
-`higher_is_better = True` or `False` on either says which is better; without it no report does.
+docs/metrics.md and docs/add_a_metric.md say what it is called with. A class is built anew for each evaluation; one with
+state over rounds, whose update() takes `round` first, once for each test set.
 """
 
 from __future__ import annotations
@@ -28,9 +19,9 @@ import numpy as np
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
+from ianvs.plugins.signature import BY_NAME
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def from_object(spec: MetricSpec, obj: object) -> Metric:
@@ -58,7 +49,7 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     if accumulates:
         _check_method(where, build, "update", arguments)
         _check_method(where, build, "compute", [])
-    _check(spec, build, 0 if accumulates else len(arguments), options)
+    _check(spec, build, 0 if accumulates else len(arguments))
 
     def seen(record: EvaluationRecord) -> list[Labels]:
         labels = [part for part in (record.y_true, record.y_pred) if part is not None]
@@ -69,22 +60,18 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
             )
         return [record.confusion.copy()] if counted else [_own(part) for part in labels]
 
-    def fresh() -> Callable[[int, EvaluationRecord], object]:
-        state = build(**options)
-
-        def fed(round_: int, record: EvaluationRecord) -> object:
-            state.update(*([round_] if by_round else []), *seen(record))
-            return state.compute()
-
-        return fed
-
-    def accumulate() -> Fed:
-        fed = fresh()
-        return lambda round_, record: _computed(where, lambda: fed(round_, record))
+    def score(state: Any, round_: int, record: EvaluationRecord) -> object:
+        if not accumulates:
+            return build(*seen(record), **options)
+        state.update(*([round_] if by_round else []), *seen(record))
+        return state.compute()
 
     def function(record: EvaluationRecord) -> float | dict[str, float]:
-        once = fresh if accumulates else lambda: lambda _, record: build(*seen(record), **options)
-        return _computed(where, lambda: once()(1, record))
+        return _computed(where, lambda: score(build(**options) if accumulates else None, 1, record))
+
+    def accumulate() -> Fed:
+        state = build(**options)
+        return lambda round_, record: _computed(where, lambda: score(state, round_, record))
 
     direction = getattr(obj, "higher_is_better", None)
     if not isinstance(direction, bool | None):
@@ -149,7 +136,12 @@ def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, fl
     except Exception as error:
         error.add_note(f"while {where} was computed")
         raise
-    return _result(value, where)
+    if not isinstance(value, Mapping):
+        return _number(value, where)
+    if not value:
+        wanted = "a number or a mapping of names to numbers"
+        raise PluginError(f"{where} returned an empty mapping; it must return {wanted}.")
+    return {str(part): _number(number, f"{where}, part '{part}',") for part, number in value.items()}
 
 
 def _parameters(called: object) -> list[str]:
@@ -177,8 +169,8 @@ def _check_method(where: str, build: object, name: str, arguments: Sequence[str]
         raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {called}.") from None
 
 
-def _check(spec: MetricSpec, called: Callable[..., object], leading: int, options: Mapping[str, object]) -> None:
-    """Can it be called with `leading` positional arguments and these options?"""
+def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> None:
+    """Can it be called with `leading` positional arguments and the options of `spec`?"""
     try:
         signature = inspect.signature(called)
     except ValueError:  # a function of a C extension that does not tell
@@ -192,31 +184,21 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int, option
             "or with one that is called `confusion`."
         )
     taken = {parameter.name for parameter in positional[:leading]}
-    by_name = {p.name: p for p in parameters if p.kind in _BY_NAME and p.name not in taken}
+    by_name = {p.name: p for p in parameters if p.kind in BY_NAME and p.name not in taken}
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
     problems = [
         f"metric '{spec.name}' has no option '{name}'.{closest(name, by_name)} "
         + (f"It takes: {one_line(list(by_name))}." if by_name else "It takes none.")
-        for name in options
+        for name in spec.options
         if name not in by_name and (name in taken or not takes_any)
     ]
     problems += [
         f"metric '{spec.name}' needs the option '{name}': write it as a key beside the metric's name."
         for name, parameter in by_name.items()
-        if parameter.default is inspect.Parameter.empty and name not in options
+        if parameter.default is inspect.Parameter.empty and name not in spec.options
     ]
     if problems:
         raise ConfigError(Problem(message, spec.place) for message in problems)
-
-
-def _result(value: object, where: str) -> float | dict[str, float]:
-    if not isinstance(value, Mapping):
-        return _number(value, where)
-    if not value:
-        raise PluginError(
-            f"{where} returned an empty mapping; it must return a number or a mapping of names to numbers."
-        )
-    return {str(part): _number(number, f"{where}, part '{part}',") for part, number in value.items()}
 
 
 def _number(value: Any, where: str) -> float:

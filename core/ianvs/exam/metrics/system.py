@@ -6,8 +6,7 @@ MB is 10^6 bytes. What could not be measured is null. A leaderboard shows some o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 
 from ianvs.base.types import Measure, RoundResult
 from ianvs.exam.metrics.metric import Metric
@@ -48,21 +47,14 @@ def _samples_per_second(rounds: Rounds) -> float | None:
     return sum(round_.train_samples for round_ in rounds) / seconds if seconds else None
 
 
-def _looked_at(rounds: Rounds) -> tuple[float, float]:
-    """Samples that were (transferred, inferred): as the paradigm measured them, else all that were handed out."""
-    transferred = sum(one.measures.get("transferred_samples", one.train_samples) for one in rounds)
-    inferred = sum(one.measures.get("inferred_samples", one.train_samples) for one in rounds)
-    return float(transferred), float(inferred)
-
-
-def _ianvs_transfer_ratio(rounds: Rounds) -> float:
-    transferred, inferred = _looked_at(rounds)
-    return transferred / (inferred + 1)
+def _samples(what: str, rounds: Rounds) -> float:
+    """How many were "transferred" or "inferred": as the paradigm measured it, else all that were handed out."""
+    return float(sum(one.measures.get(f"{what}_samples", one.train_samples) for one in rounds))
 
 
 def _transfer_share(rounds: Rounds) -> float | None:
-    transferred, inferred = _looked_at(rounds)
-    return transferred / inferred if inferred else None
+    inferred = _samples("inferred", rounds)
+    return _samples("transferred", rounds) / inferred if inferred else None
 
 
 def _defined(
@@ -139,7 +131,7 @@ _DEFINED = (
         "samples_transfer_ratio",
         "Share of inferred samples that were sent on for training (Ianvs's formula: n of n gives n/(n+1), not 1).",
         "transferred / (inferred + 1)",
-        _ianvs_transfer_ratio,
+        lambda rounds: _samples("transferred", rounds) / (_samples("inferred", rounds) + 1),
         source="KubeEdge Ianvs, core/testcasecontroller/metrics/metrics.py",
     ),
     _defined(
@@ -151,6 +143,4 @@ _DEFINED = (
 )
 
 SYSTEM: tuple[Metric, ...] = tuple(metric for metric, _ in _DEFINED)
-_MEASURES: Mapping[str, Callable[[Rounds], float | None]] = MappingProxyType(
-    {metric.name: function for metric, function in _DEFINED}
-)
+_MEASURES = {metric.name: function for metric, function in _DEFINED}

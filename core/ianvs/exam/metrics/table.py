@@ -27,13 +27,10 @@ def legend(columns: Iterable[tuple[str, Metric]]) -> list[str]:
 
 def _line(name: str, metric: Metric) -> str:
     alias = f" (= {metric.name})" if metric.name not in (name, name.partition(" of ")[0]) else ""
-    facts = [metric.summary.rstrip(".")]
-    if metric.formula:
-        facts.append(metric.formula)
-    if metric.source and metric.source not in metric.summary:
-        facts.append(metric.source)
+    source = "" if metric.source in metric.summary else metric.source
+    facts = ". ".join(filter(None, [metric.summary.rstrip("."), metric.formula, source]))
     better = _direction(metric)
-    return f"{name}{alias}: {'; '.join(filter(None, ['. '.join(facts), better and f'{better} is better']))}"
+    return f"{name}{alias}: {'; '.join(filter(None, [facts, better and f'{better} is better']))}"
 
 
 def _direction(metric: Metric) -> str:

@@ -7,12 +7,14 @@ from types import MappingProxyType
 
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest
+from ianvs.base.types import Measure, Predictions
 from ianvs.config.spec import ParadigmSpec
+from ianvs.exam.data.options import Options
 from ianvs.exam.paradigms.federated import FederatedClassIncrementalLearning, FederatedLearning
 from ianvs.exam.paradigms.joint_inference import JointInference
 from ianvs.exam.paradigms.lifelong import LifelongLearning
 from ianvs.exam.paradigms.link import Link
-from ianvs.exam.paradigms.paradigm import Context, DetectsUnseen, Measure, Options, Paradigm, Predictions, Session
+from ianvs.exam.paradigms.paradigm import Context, DetectsUnseen, Paradigm, Session
 from ianvs.exam.paradigms.single_model import IncrementalLearning, Joint, SingleTaskLearning, Solo
 from ianvs.plugins.loader import Loaded, load
 
@@ -44,7 +46,6 @@ _ALL: tuple[type[Paradigm], ...] = (
     Solo,
 )
 PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType({paradigm.name: paradigm for paradigm in _ALL})
-_OF_IANVS = ("multiedgeinference",)
 
 
 def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], Loaded] = load) -> type[Paradigm]:
@@ -54,7 +55,7 @@ def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], 
     if spec.url is None and spec.name not in installed(GROUP):
         known = [*PARADIGMS, *installed(GROUP)]
         there_are = f" There are: {', '.join(known)}."
-        if spec.name in _OF_IANVS:
+        if spec.name == "multiedgeinference":
             raise PluginError(f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}")
         raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
     found = loading(spec.url, spec.name, GROUP).target

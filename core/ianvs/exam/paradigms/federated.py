@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from ianvs.base.types import Measure
+from ianvs.exam.data.options import Options
 from ianvs.exam.paradigms.link import Link, size_of
-from ianvs.exam.paradigms.paradigm import Measure, Module, Options, Paradigm, Session
+from ianvs.exam.paradigms.paradigm import Module, Paradigm, Session
 from ianvs.plugins.contract import Learner
 
 _MEGA = 1e6
@@ -61,24 +62,20 @@ class FederatedLearning(Paradigm):
 
     name: ClassVar[str] = "federatedlearning"
     options: ClassVar[type[Options]] = FederatedOptions
-    modules: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"basemodel": FederatedClient, "aggregation": Aggregation | None}
-    )
-    measures: ClassVar[Mapping[str, Measure]] = MappingProxyType(
-        {
-            "uploaded_mb": Measure("Weights that clients sent to the server, in MB (10^6 bytes)."),
-            "downloaded_mb": Measure("Weights that the server sent to clients, in MB (10^6 bytes)."),
-            "client_upload_mb": Measure(
-                "The most that a client sent in a round of communication, in MB (10^6 bytes).", reduce="max"
-            ),
-            "client_download_mb": Measure(
-                "The most that a client got in a round of communication, in MB (10^6 bytes).", reduce="max"
-            ),
-            "communication_seconds": Measure(
-                "Time on the simulated link: in each round of communication that of the slowest client."
-            ),
-        }
-    )
+    modules: ClassVar[Mapping[str, Any]] = {"basemodel": FederatedClient, "aggregation": Aggregation | None}
+    measures: ClassVar[Mapping[str, Measure]] = {
+        "uploaded_mb": Measure("Weights that clients sent to the server, in MB (10^6 bytes)."),
+        "downloaded_mb": Measure("Weights that the server sent to clients, in MB (10^6 bytes)."),
+        "client_upload_mb": Measure(
+            "The most that a client sent in a round of communication, in MB (10^6 bytes).", reduce="max"
+        ),
+        "client_download_mb": Measure(
+            "The most that a client got in a round of communication, in MB (10^6 bytes).", reduce="max"
+        ),
+        "communication_seconds": Measure(
+            "Time on the simulated link: in each round of communication that of the slowest client."
+        ),
+    }
 
     def train(self, step: int, session: Session) -> None:
         for _ in range(session.options.communication_rounds):
@@ -107,8 +104,11 @@ class FederatedLearning(Paradigm):
                 slowest = max(slowest, options.link.milliseconds(up, down) / 1000)
         if options.link is not None:
             session.measure("communication_seconds", slowest)
-        if sent:
-            session.call(server, "set_weights", _aggregated(session, sent, samples))
+        if sent and session.has("aggregation"):
+            together = session.call(session.module("aggregation"), "aggregate", sent, samples)
+            session.call(server, "set_weights", together)
+        elif sent:
+            session.call(server, "set_weights", weighted_mean(sent, samples))
 
     def _learned(self, step: int, session: Session, client: Module, k: int, weights: object) -> int:
         """How many samples client `k` has learned from, beginning with the server's weights."""
@@ -146,9 +146,3 @@ def weighted_mean(weights: Sequence[Any], samples: Sequence[int]) -> object:
     mean = np.average(np.stack([np.asarray(one, np.float64) for one in weights]), axis=0, weights=samples)
     kind = np.asarray(first).dtype
     return (mean if kind.kind == "f" else np.rint(mean)).astype(kind)
-
-
-def _aggregated(session: Session, weights: Sequence[Any], samples: Sequence[int]) -> object:
-    if not session.has("aggregation"):
-        return weighted_mean(weights, samples)
-    return session.call(session.module("aggregation"), "aggregate", weights, samples)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -11,8 +10,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ianvs.base.errors import PluginError
+from ianvs.base.types import Predictions
+from ianvs.exam.data.options import Options
 from ianvs.exam.paradigms.link import Link, size_of
-from ianvs.exam.paradigms.paradigm import Context, Module, Options, Paradigm, Predictions, Session
+from ianvs.exam.paradigms.paradigm import Context, Module, Paradigm, Session
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.plugins.contract import Learner
 
@@ -59,9 +60,11 @@ class JointInference(Paradigm):
 
     name: ClassVar[str] = "jointinference"
     options: ClassVar[type[Options]] = JointOptions
-    modules: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"edgemodel": EdgeModel, "cloudmodel": Learner, "hard_example_mining": Router}
-    )
+    modules: ClassVar[Mapping[str, Any]] = {
+        "edgemodel": EdgeModel,
+        "cloudmodel": Learner,
+        "hard_example_mining": Router,
+    }
 
     def train(self, step: int, session: Session) -> None:
         for data in session.feed(step):
@@ -77,12 +80,15 @@ class JointInference(Paradigm):
         edge, cloud = session.module("edgemodel"), session.module("cloudmodel")
         first = options.hard_example_mining_mode == "inference-then-mining"
         hard = self._hard(data, context, session, edge if first else None)
-        said = []
+        labels: list[Any] = [None] * len(data)
         for model, mine in ((edge, ~hard), (cloud, hard)):
             if mine.any():
                 rows = np.flatnonzero(mine)
-                said.append((rows, _answers(session, model, data if mine.all() else data.part(rows), context)))
-        up = np.where(hard, _bytes(data, options.sample_bytes), 0)
+                said = _answers(session, model, data if mine.all() else data.part(rows), context)
+                for row, answer in zip(rows.tolist(), said, strict=True):
+                    labels[row] = answer
+        sizes = [size_of(sample) for sample in data.x] if options.sample_bytes is None else options.sample_bytes
+        up = np.where(hard, sizes, 0)
         down = np.where(hard, options.answer_bytes, 0)
         extras: dict[str, NDArray[Any]] = {
             "route": np.where(hard, CLOUD, EDGE).astype(np.int8),
@@ -93,7 +99,7 @@ class JointInference(Paradigm):
             at_edge = np.where(hard & (not first), 0.0, options.edge_ms)
             away = options.cloud_ms + np.array([options.link.milliseconds(u, d) for u, d in zip(up, down, strict=True)])
             extras["latency_ms"] = at_edge + np.where(hard, away, 0.0)
-        return Predictions(_together(len(data), said), extras)
+        return Predictions(labels, extras)
 
     def _learners(self, session: Session) -> list[Module]:
         router = session.module("hard_example_mining")
@@ -118,8 +124,8 @@ class JointInference(Paradigm):
         return found
 
 
-def _answers(session: Session, model: Module, data: TestView, context: Context) -> NDArray[Any] | list[Any]:
-    """One for each sample of `data`: an array, or a list of anything else."""
+def _answers(session: Session, model: Module, data: TestView, context: Context) -> Any:
+    """One for each sample of `data`."""
     said = session.call(model, "predict", data, **context)
     if hasattr(said, "detach"):
         said = said.detach().cpu().numpy()
@@ -127,29 +133,4 @@ def _answers(session: Session, model: Module, data: TestView, context: Context) 
         found = f"{len(said)} answers" if hasattr(said, "__len__") else type(said).__name__
         name = f"{type(model.plugin).__name__}.predict()"
         raise PluginError(f"{name} returned {found} for {len(data)} samples: return one for each.")
-    numbers = isinstance(said, np.ndarray) or not any(isinstance(one, str | list | tuple | None) for one in said)
-    return np.asarray(said) if numbers else list(said)
-
-
-def _together(
-    count: int, said: Sequence[tuple[NDArray[np.int64], NDArray[Any] | list[Any]]]
-) -> NDArray[Any] | list[Any]:
-    """The answers to `count` samples, from (rows, those to these rows)."""
-    arrays = [part for _, part in said if isinstance(part, np.ndarray)]
-    if arrays and len(arrays) == len(said) and all(part.shape[1:] == arrays[0].shape[1:] for part in arrays):
-        joined = np.empty((count, *arrays[0].shape[1:]), np.result_type(*arrays))
-        for rows, part in said:
-            joined[rows] = part
-        return joined
-    whole = [None] * count
-    for rows, part in said:
-        for row, answer in zip(rows.tolist(), part, strict=True):
-            whole[row] = answer
-    return whole
-
-
-def _bytes(data: TestView, said: int | None) -> NDArray[np.int64]:
-    """(N,) of each sample on its way up."""
-    if said is not None:
-        return np.full(len(data), said)
-    return np.array([size_of(sample) for sample in data.x], np.int64)
+    return said

@@ -5,23 +5,13 @@ and is trained on what it takes for unseen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ianvs.exam.paradigms.paradigm import (
-    Context,
-    Measure,
-    Module,
-    Options,
-    Paradigm,
-    Predictions,
-    Recogniser,
-    Session,
-    answers,
-    unseen_samples,
-)
+from ianvs.base.types import Measure, Predictions
+from ianvs.exam.data.options import Options
+from ianvs.exam.paradigms.paradigm import Context, Module, Paradigm, Recogniser, Session, answers, unseen_samples
 from ianvs.exam.scenarios.views import TestView
 from ianvs.plugins.contract import Learner
 
@@ -41,13 +31,11 @@ class LifelongLearning(Paradigm):
 
     name: ClassVar[str] = "lifelonglearning"
     options: ClassVar[type[Options]] = LifelongOptions
-    modules: ClassVar[Mapping[str, Any]] = MappingProxyType({"basemodel": Learner, RECOGNITION: Recogniser | None})
-    measures: ClassVar[Mapping[str, Measure]] = MappingProxyType(
-        {
-            "inferred_samples": Measure("Samples that arrived and were looked at."),
-            "transferred_samples": Measure("Samples that were sent on for training."),
-        }
-    )
+    modules: ClassVar[Mapping[str, Any]] = {"basemodel": Learner, RECOGNITION: Recogniser | None}
+    measures: ClassVar[Mapping[str, Measure]] = {
+        "inferred_samples": Measure("Samples that arrived and were looked at."),
+        "transferred_samples": Measure("Samples that were sent on for training."),
+    }
 
     def train(self, step: int, session: Session) -> None:
         model, recogniser = session.module("basemodel"), self._recogniser(session)

@@ -6,7 +6,6 @@ A class with `train` is a paradigm; what else it has not takes the defaults that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -18,21 +17,6 @@ from ianvs.exam.data.options import Options
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.plugins.contract import Learner
-
-__all__ = [
-    "UNSEEN",
-    "Context",
-    "DetectsUnseen",
-    "Measure",
-    "Module",
-    "Options",
-    "Paradigm",
-    "Predictions",
-    "Recogniser",
-    "Session",
-    "answers",
-    "unseen_samples",
-]
 
 UNSEEN = -1
 """The label that says: this is of nothing that I was taught. An answer in open-world exams."""
@@ -136,9 +120,8 @@ def answers(
     session: Session, model: Module, data: TestView, context: Context, recogniser: Module | None = None
 ) -> Predictions:
     """What `model` predicts; in an open-world exam -1 for what it takes for unseen, and the scores as `unseen`."""
-    found = None
-    if session.rules.unseen != "none":
-        found = unseen_samples(session, model, data, context, recogniser)
+    asked = session.rules.unseen != "none"
+    found = unseen_samples(session, model, data, context, recogniser) if asked else None
     labels = session.call(model, "predict", data, **context)
     if found is None:
         return Predictions(labels)
@@ -170,8 +153,8 @@ class Paradigm(Protocol):
 
     name: ClassVar[str]
     options: ClassVar[type[Options]] = Options
-    modules: ClassVar[Mapping[str, Any]] = MappingProxyType({"basemodel": Learner})
-    measures: ClassVar[Mapping[str, Measure]] = MappingProxyType({})
+    modules: ClassVar[Mapping[str, Any]] = {"basemodel": Learner}
+    measures: ClassVar[Mapping[str, Measure]] = {}
     as_one: ClassVar[bool] = False
     reference: ClassVar[bool] = False
 

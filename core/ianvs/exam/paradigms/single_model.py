@@ -11,10 +11,12 @@ class IncrementalLearning(Paradigm):
     """Ianvs's incrementallearning: one model learns one round after the other."""
 
     name: ClassVar[str] = "incrementallearning"
+    fresh: ClassVar[bool] = False  # whether a new model takes its place in each round
+    cumulative: ClassVar[bool] = False  # whether a round brings the data of those before, too
 
     def train(self, step: int, session: Session) -> None:
-        model = session.module("basemodel")
-        for data in session.feed(step):
+        model = session.module("basemodel", fresh=self.fresh)
+        for data in session.feed(1 if self.cumulative else step, step):
             session.call(model, "train", data)
 
 
@@ -25,25 +27,16 @@ class SingleTaskLearning(IncrementalLearning):
     as_one: ClassVar[bool] = True
 
 
-class Joint(Paradigm):
-    """The reference `joint`: after each round a fresh model that was trained on all rounds so far, mixed."""
-
-    name: ClassVar[str] = "joint"
-    reference: ClassVar[bool] = True
-
-    def train(self, step: int, session: Session) -> None:
-        model = session.module("basemodel", fresh=True)
-        for data in session.feed(1, step):
-            session.call(model, "train", data)
-
-
-class Solo(Paradigm):
+class Solo(IncrementalLearning):
     """The reference `solo`: for each round a fresh model that was trained on it alone."""
 
     name: ClassVar[str] = "solo"
     reference: ClassVar[bool] = True
+    fresh: ClassVar[bool] = True
 
-    def train(self, step: int, session: Session) -> None:
-        model = session.module("basemodel", fresh=True)
-        for data in session.feed(step):
-            session.call(model, "train", data)
+
+class Joint(Solo):
+    """The reference `joint`: after each round a fresh model that was trained on all rounds so far, mixed."""
+
+    name: ClassVar[str] = "joint"
+    cumulative: ClassVar[bool] = True

@@ -1,29 +1,12 @@
 """A Dataset and what the testenv says -> an Exam; and the objects that plugins are handed in it."""
 
-from __future__ import annotations
-
 from ianvs.exam.scenarios.build import build_exam, check_scenario, open_exam
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.exam.scenarios.manifest import load_manifest, manifest, read_manifest, save_manifest
-from ianvs.exam.scenarios.parts import Part
-from ianvs.exam.scenarios.request import (
-    Scenario,
-    ScenarioRequest,
-    classes_in,
-    everything_asked,
-    hold_out,
-    named_rounds,
-    refuse,
-)
-from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
-from ianvs.exam.scenarios.views import TestView, TrainView
+from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, named_rounds, refuse
 
 __all__ = [
-    "ENTRY_POINTS",
     "Exam",
-    "TestView",
-    "TrainView",
-    "Part",
     "Round",
     "Rules",
     "Scenario",
@@ -33,9 +16,6 @@ __all__ = [
     "build_exam",
     "check_scenario",
     "classes_in",
-    "everything_asked",
-    "hold_out",
-    "is_authors",
     "load_manifest",
     "manifest",
     "named_rounds",

@@ -10,12 +10,12 @@ import numpy as np
 
 from ianvs.base.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
 from ianvs.base.seeding import generator
+from ianvs.config.models.algorithm import SPLITTING_METHODS
 from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.options import check_options
 from ianvs.exam.data.split import stratified_deal
-from ianvs.exam.scenarios.domain_rounds import domain_tests, natural_domains
 from ianvs.exam.scenarios.drawn import drawn_by
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.modifiers import Modifiers, modified, modifiers_of
@@ -24,15 +24,16 @@ from ianvs.exam.scenarios.request import (
     ScenarioRequest,
     class_labels,
     classes_in,
+    domain_tests,
     everything_asked,
     named_rounds,
+    natural_domains,
     refuse,
 )
 from ianvs.exam.scenarios.scenario_catalogue import is_authors, load_scenario
 from ianvs.plugins.loader import Loaded, cause
 
 DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
-SPLITTING_METHODS = ("default", "shuffled")
 
 
 def check_scenario(
@@ -41,9 +42,8 @@ def check_scenario(
     """What is wrong with how the data arrive, as far as it can be said without the data or an author's code."""
     if spec is not None and is_authors(spec):
         return []
-    spec = None if spec is None else drawn_by(spec, 0)
     try:
-        _rounds(None if spec is None else _opened(spec).scenario, spec, incremental_rounds, using)
+        _rounds(None if spec is None else _opened(drawn_by(spec, 0)), incremental_rounds, using)
     except ConfigError as error:
         return list(error.problems)
     return []
@@ -90,8 +90,7 @@ def build_exam(
     if as_one:
         return _as_one(dataset, scenario, using)
     opened = None if scenario is None else _opened(scenario)
-    rounds = _rounds(None if opened is None else opened.scenario, scenario, incremental_rounds, using)
-    request = ScenarioRequest(dataset, scenario, using, rounds)
+    request = ScenarioRequest(dataset, scenario, using, _rounds(opened, incremental_rounds, using))
     if opened is not None:
         return _deliverable(opened.build(request), request)
     if splitting_method not in SPLITTING_METHODS:
@@ -102,22 +101,6 @@ def build_exam(
         rules = Rules("ianvs-domains", task_in_training=True, task_in_testing=False, output_space="all")
         return natural_domains(request, rules)
     return _cut(request, splitting_method)
-
-
-def _rounds(
-    scenario: Scenario | None, spec: ScenarioSpec | None, incremental_rounds: int | None, using: tuple[str, ...]
-) -> int | None:
-    """How many the testenv asks for. Whatever says it has to agree, else ConfigError."""
-    own = None if scenario is None else scenario.rounds
-    listed = (("using", len(using)) if using else None) if scenario is None else scenario.listed(using)
-    counts = [("rounds", own), listed or ("", None), ("incremental_rounds", incremental_rounds)]
-    said = {option: count for option, count in counts if count is not None}
-    if len(set(said.values())) > 1:
-        told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
-        place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)
-        message = f"how many rounds are there? {told}. Make them agree, or keep one of them."
-        raise ConfigError([Problem(message, place)])
-    return next(iter(said.values()), None)
 
 
 @dataclass(frozen=True)
@@ -181,6 +164,22 @@ def _opened(spec: ScenarioSpec) -> _Opened:
     return _Opened(spec, scenario, around, modifiers)
 
 
+def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple[str, ...]) -> int | None:
+    """How many the testenv asks for. Whatever says it has to agree, else ConfigError."""
+    if opened is None:
+        spec, counts = None, [("using", len(using) or None)]
+    else:
+        spec, counts = opened.spec, [("rounds", opened.scenario.rounds), opened.scenario.listed(using) or ("", None)]
+    counts.append(("incremental_rounds", incremental_rounds))
+    said = {option: count for option, count in counts if count is not None}
+    if len(set(said.values())) > 1:
+        told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
+        place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)
+        message = f"how many rounds are there? {told}. Make them agree, or keep one of them."
+        raise ConfigError([Problem(message, place)])
+    return next(iter(said.values()), None)
+
+
 def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
     """`exam`, if a chunk of its stream begins in each round: one without could not be told from the round before."""
     if exam.stream is not None:
@@ -221,7 +220,7 @@ def _as_one(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, .
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
     if scenario is not None:
         opened = _opened(scenario)
-        exam = opened.build(replace(request, rounds=_rounds(opened.scenario, scenario, None, using)))
+        exam = opened.build(replace(request, rounds=_rounds(opened, None, using)))
         if (why := _separate(exam)) is not None:
             message = "a paradigm that teaches all rounds as one can't take this exam"
             refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")

@@ -12,7 +12,8 @@ from dataclasses import replace
 from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 
 CASE = "case"
-_SEEDS = ("order_seed", "seed")
+SEEDS = ("order_seed", "seed")
+"""Options by which scenarios draw, and which may be `case`."""
 
 
 def seeds_of_case(spec: ScenarioSpec | None) -> list[str]:
@@ -32,13 +33,13 @@ def with_seed(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
 
 def _found(value: object) -> Iterator[str]:
     if isinstance(value, dict):
-        yield from (name for name, inner in value.items() if name in _SEEDS and inner == CASE)
+        yield from (name for name, inner in value.items() if name in SEEDS and inner == CASE)
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _found(inner)
 
 
 def _drawn(name: str, value: object, seed: int) -> object:
-    if name in _SEEDS and value == CASE:
+    if name in SEEDS and value == CASE:
         return seed
     if isinstance(value, dict):
         return {key: _drawn(key, inner, seed) for key, inner in value.items()}

@@ -1,7 +1,4 @@
-"""What an exam consists of, by the names of its samples: enough to share it, to tell two apart, and to take it again.
-
-Two laboratories that load one manifest over the same data take the same exam, whatever recipe made it.
-"""
+"""An exam by the names of its samples: enough to share it, to tell two apart, and to take it again."""
 
 from __future__ import annotations
 

@@ -47,14 +47,11 @@ class Part:
     transform: Transform | None = None
     labels: NDArray[np.int64] | None = None
 
-    def columns(self) -> dict[str, Rows]:
-        """What a learner may ask for, by name."""
-        own = Rows(self.samples.y, self.positions)
-        return {
-            "x": Rows(self.samples.x, self.positions, self.transform),
-            "y": own if self.labels is None else Rows(self.labels, np.arange(len(self.positions))),
-            "ids": Rows(self.samples.ids, self.positions),
-        }
+    def column(self, name: str) -> Rows:
+        """What a learner may ask for: "x", "y" or "ids"."""
+        if name == "y" and self.labels is not None:
+            return Rows(self.labels, np.arange(len(self.positions)))
+        return Rows(getattr(self.samples, name), self.positions, self.transform if name == "x" else None)
 
 
 class Column:
@@ -117,5 +114,4 @@ def columns_of(
     parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
 ) -> dict[str, Column]:
     """Those columns of one part after the other, or of all of them in an `order` of their own."""
-    each = [part.columns() for part in parts]
-    return {name: Column([columns[name] for columns in each], order) for name in names}
+    return {name: Column([part.column(name) for part in parts], order) for name in names}

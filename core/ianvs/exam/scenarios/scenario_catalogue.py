@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from importlib.metadata import EntryPoint
-
 from ianvs.base.entry_points import entries, installed, is_ours
 from ianvs.base.errors import PluginError, closest, one_line
 from ianvs.config.spec import ScenarioSpec
@@ -20,13 +16,8 @@ def find_scenario(name: str) -> type[Scenario] | None:
     return _ours().get(_folded(name))
 
 
-def _ours() -> Mapping[str, type[Scenario]]:
-    return _by_name(tuple(filter(is_ours, entries(ENTRY_POINTS))))
-
-
-@lru_cache(maxsize=1)
-def _by_name(points: tuple[EntryPoint, ...]) -> Mapping[str, type[Scenario]]:
-    kinds: list[type[Scenario]] = [point.load() for point in points]
+def _ours() -> dict[str, type[Scenario]]:
+    kinds: list[type[Scenario]] = [point.load() for point in entries(ENTRY_POINTS) if is_ours(point)]
     return {_folded(name): kind for kind in kinds for name in kind.names}
 
 

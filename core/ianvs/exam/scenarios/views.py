@@ -7,29 +7,19 @@ names (which often tell the class), and the data of a round that is over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.exam.data.dataset import Positions
+from ianvs.exam.scenarios.parts import Column, Held
 
 if TYPE_CHECKING:
     import torch
 
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
-
-
-class ColumnData(Protocol):
-    """One column of samples (ianvs.exam.scenarios.parts: Column, Held)."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
 
 
 class _Picked:
@@ -47,6 +37,9 @@ class _Picked:
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         return self._column.gather(self._rows if rows is None else self._rows[rows])
+
+
+ColumnData = Column | Held | _Picked
 
 
 class _View:
@@ -85,6 +78,11 @@ class _View:
     def _require_open(self) -> None:
         if not self._open:
             raise ExamRuleError(self._over)
+
+    def _require_batches(self, batch_size: int) -> None:
+        self._require_open()
+        if batch_size < 1:
+            raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")
 
     def _pass(self, columns: tuple[str, ...]) -> None:
         """`columns` are handed out whole; () is a loader."""
@@ -251,8 +249,7 @@ class TrainView(_View):
         """
         import torch
 
-        self._require_open()
-        _require_batch_size(batch_size)
+        self._require_batches(batch_size)
         self._pass(())
         if not shuffle:
             order = torch.arange(self._count)
@@ -303,8 +300,7 @@ class TestView(_View):
         """One pass in batches of x, in order."""
         import torch
 
-        self._require_open()
-        _require_batch_size(batch_size)
+        self._require_batches(batch_size)
         return self._batches(("x",), torch.arange(self._count), batch_size, device)
 
 
@@ -319,8 +315,3 @@ def _presented(column: str, values: torch.Tensor) -> torch.Tensor:
     if column == "y":  # label pictures stay uint8: as int64 they would take eight times the memory
         return values if values.ndim == 3 else values.long()
     return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
-
-
-def _require_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
-        raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.knowledge import source_of
 from ianvs.kubeedge.outcome import Outcome, number
-from ianvs.kubeedge.paradigms.federated_data import Part, array_parts
-from ianvs.kubeedge.paradigms.federated_learning import KINDS, Federation, answers
+from ianvs.kubeedge.paradigms.federated_learning import KINDS, Federation, Part, answers, array_parts
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 
@@ -51,11 +51,13 @@ def run(case: Case) -> Outcome:
     with case.round("test"):
         result, handed = answers(case, now.federation.clients[0], test.x, test)
     last = [a for slice_ in now.accuracies[-1] for a in slice_]
-    means = [[_mean(slice_) for slice_ in row] for row in now.accuracies]
+    means = [[float(np.mean(slice_)) if slice_ else None for slice_ in row] for row in now.accuracies]
     return Outcome(
         result=result,
-        task_avg_acc={"accuracy": float(np.mean(last))} if last else {},
-        forget_rate=forget_rate(now.accuracies),
+        system={
+            "task_avg_acc": {"accuracy": float(np.mean(last))} if last else {},
+            "forget_rate": forget_rate(now.accuracies),
+        },
         R=[[*row, *[None] * (n - len(row))] for row in means],
         handed_test_labels=handed or now.handed,
         measures=now.federation.measures(),
@@ -77,7 +79,8 @@ def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) 
         rows = range(step * j, len(test.x) if j == n - 1 else step * (j + 1))
         scores.append([])
         for i in rows:
-            result, handed = answers(case, now.federation.clients[0], [test.x[i]], _one(test, i))
+            item = source_of(test, test.x[i : i + 1], test.y[i : i + 1])
+            result, handed = answers(case, now.federation.clients[0], [test.x[i]], item)
             now.handed = now.handed or handed
             with during(f"model_metric '{name}'", case.work.model_metric.url):
                 value = function([test.y[i]], result)
@@ -85,16 +88,6 @@ def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) 
                     raise PluginError(f"it has to return a number, not {value!r:.200}.")
             scores[-1].append(float(value))
     return scores
-
-
-def _one(test: BaseDataSource, i: int) -> BaseDataSource:
-    source = type(test)(test.data_type)
-    source.x, source.y = test.x[i : i + 1], test.y[i : i + 1]
-    return source
-
-
-def _mean(values: list[float]) -> float | None:
-    return float(np.mean(values)) if values else None
 
 
 def forget_rate(accuracies: list[list[list[float]]]) -> list[float]:

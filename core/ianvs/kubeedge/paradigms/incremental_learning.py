@@ -24,7 +24,6 @@ _MODEL_NAME = "model_finetune_.pkl"
 
 @dataclass
 class _State:
-    done: int
     current: str  # path of the model in use
     record: list[tuple[dict[Any, Any], list[tuple[str, str]]]] = field(default_factory=list)
     models: list[str] = field(default_factory=list)  # the one in use after each round
@@ -36,13 +35,12 @@ def run(case: Case) -> Outcome:
     model, initial = Estimator(case.need("basemodel")), case.work.algorithm.initial_model_url
     rounds = case.work.exam.incremental_rounds
     pairs = case.pairs(_KINDS, rounds)[-rounds:]
-    now: _State = case.state or _State(0, initial)
-    if now.done == 0 and "hard_example_mining" not in case.modules:
+    now: _State = case.state or _State(initial)
+    if not now.models and "hard_example_mining" not in case.modules:
         case.note("Without a module hard_example_mining no example is hard, so nothing is trained.")
-    for r in range(now.done + 1, rounds + 1):
+    for r in range(len(now.models) + 1, rounds + 1):
         with case.round(r):
             _round(case, model, now, pairs[r - 1], r)
-        now.done = r
         now.models.append(now.current)
         case.keep(now)
     with case.round("test"):
@@ -50,7 +48,7 @@ def run(case: Case) -> Outcome:
     test_scores = _test_scores(case, model, [initial, *now.models])
     return Outcome(
         result=now.record[-1][0],
-        record=list(now.record),
+        system={"samples_transfer_ratio": now.record},
         measures={"gates": now.gates, "test_scores": test_scores[1:], "untrained_test_score": test_scores[0]},
     )
 
@@ -157,13 +155,10 @@ def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) ->
 
 def _test_scores(case: Case, model: Estimator, paths: list[str]) -> list[float | None]:
     """Ours, not Ianvs's: the score on the test file of the model in use after each round, when all else is done."""
-    scores: dict[str, float | None] = {"": None}
-    test = case.data("test")
-    for path in paths:
-        if path not in scores:
-            try:
-                scores[path] = number(_evaluated(case, model, case.source(test, "eval"), path))
-            except PluginError as error:
-                case.note(f"The scores of single rounds on the test file are missing: {error}")
-                scores[path] = None
+    scores: dict[str, float | None] = dict.fromkeys(paths)
+    for path in filter(None, scores):  # "": there was no model
+        try:
+            scores[path] = number(_evaluated(case, model, case.source(case.data("test"), "eval"), path))
+        except PluginError as error:
+            case.note(f"The scores of single rounds on the test file are missing: {error}")
     return [scores[path] for path in paths]

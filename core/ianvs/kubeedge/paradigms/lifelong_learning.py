@@ -16,7 +16,7 @@ from ianvs.kubeedge.calls import Estimator, offer, positionals
 from ianvs.kubeedge.datafiles import paths_and_label
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.knowledge import Knowledge, source_of
-from ianvs.kubeedge.outcome import Outcome, number
+from ianvs.kubeedge.outcome import Outcome, number, numbers_of
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task
 from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
@@ -42,14 +42,30 @@ class _State:
 class _Lifelong:
     """The steps that the modes are made of."""
 
-    def __init__(self, case: Case, state: _State) -> None:
-        self.case, self.now, self.mode = case, state, case.work.model_metric.mode
+    def __init__(self, case: Case) -> None:
+        self.case, self.mode = case, case.work.model_metric.mode
         self.model = Estimator(case.need("basemodel"))
         self.n = case.work.exam.incremental_rounds
+        self.matrix = self.mode in ("no-inference", "hard-example-mining")
+        self.first = 0 if self.matrix else 1  # round
+        untrained = Knowledge(str(case.root / "output" / "kb" / "index.pkl"))
+        self.now: _State = case.state or _State(untrained, self.first)
 
-    def train(self, data: str | BaseDataSource, r: int, initial: bool) -> None:
-        source = self.case.source(data, "train", paths_and_label) if isinstance(data, str) else data
-        self.now.knowledge.train(self.case, self.model, source, r, initial)
+    def round(self, train: str, test: str, r: int) -> bool:
+        """Whether there was something to learn, on which the model was evaluated where the mode wants it."""
+        case, knowledge = self.case, self.now.knowledge
+        if r == self.first or self.mode == "no-inference":
+            data = case.source(train, "train", paths_and_label)
+            knowledge.train(case, self.model, data, r, initial=r == self.first)
+        else:
+            results, unseen = self.infer(train, r)
+            self.now.record.append((results, unseen.x))
+            if not len(unseen.x):
+                return False
+            knowledge.train(case, self.model, unseen, r, initial=False)
+        if not self.matrix or (r == 0 and self.mode != "no-inference"):
+            self.evaluate(test, r)
+        return True
 
     def evaluate(self, file: str, r: int) -> tuple[Score, Scores]:
         """The score of all samples, and of each task by its entry."""
@@ -103,14 +119,6 @@ class _Lifelong:
                     shutil.copy(path, copies)
         return results, source_of(data, as_array(x), as_array(y), "train")
 
-    def learn_unseen(self, file: str, r: int) -> bool:
-        """Infer, and train on the samples of unseen tasks; whether there were any."""
-        results, unseen = self.infer(file, r)
-        self.now.record.append((results, unseen.x))
-        if len(unseen.x):
-            self.train(unseen, r, initial=False)
-        return len(unseen.x) > 0
-
     def _one(self, sample: BaseDataSource) -> tuple[object, bool]:
         case, knowledge, model = self.case, self.now.knowledge, self.model
         mode = {} if self.mode is None else {"mode": self.mode}
@@ -139,70 +147,49 @@ class _Lifelong:
 
 def run(case: Case) -> Outcome:
     """By the `mode` of model_metric: no-inference, hard-example-mining, multi-inference, or the default."""
-    mode = case.work.model_metric.mode
-    if mode == "multi-inference":
+    if case.work.model_metric.mode == "multi-inference":
         return _multi_inference(case)
-    n = case.work.exam.incremental_rounds
-    pairs = case.pairs(_KINDS, n)
-    matrix = mode in ("no-inference", "hard-example-mining")
-    if matrix and len(pairs) != n + 1:
+    pairs = case.pairs(_KINDS, case.work.exam.incremental_rounds)
+    steps = _Lifelong(case)
+    if steps.matrix and len(pairs) != steps.n + 1:
         raise PluginError(
-            f"mode {mode} needs a pair of files before the first round: "
+            f"mode {steps.mode} needs a pair of files before the first round: "
             f"set splitting_method to fwt_splitting or hard-example_splitting."
         )
-    first = Knowledge(str(case.root / "output" / "kb" / "index.pkl"))
-    steps = _Lifelong(case, case.state or _State(first, 0 if matrix else 1))
     now = steps.now
-    for r in range(now.next, n + 1):
+    for r in range(now.next, steps.n + 1):
         with case.round(r):
-            row = _round(steps, pairs, r, matrix)
-            if matrix:
-                now.rows.append(row)
+            learned = steps.round(*pairs[r - steps.first], r)
+            if steps.matrix:
+                now.rows.append(steps.matrix_row(pairs, r) if learned else None)
         now.next = r + 1
         case.keep(now)
     with case.round("test"):
-        return _finished(steps, mode, matrix)
+        return _finished(steps)
 
 
-def _round(steps: _Lifelong, pairs: list[tuple[str, str]], r: int, matrix: bool) -> Row | None:
-    """The scores of the round, where the mode has a matrix; None of one that is skipped."""
-    first = 0 if matrix else 1
-    train, test = pairs[r - first]
-    if r == first or steps.mode == "no-inference":
-        steps.train(train, r, initial=r == first)
-    elif not steps.learn_unseen(train, r):
-        return None
-    if not matrix or (r == 0 and steps.mode != "no-inference"):
-        steps.evaluate(test, r)
-    return steps.matrix_row(pairs, r) if matrix else None
-
-
-def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
-    case, now = steps.case, steps.now
+def _finished(steps: _Lifelong) -> Outcome:
+    case, now, matrix = steps.case, steps.now, steps.matrix
     test, n = case.data("test"), steps.n
-    average = None
+    system: dict[str, object] = {"samples_transfer_ratio": now.record}
+    numbers = None
     if matrix:
-        _, scores = steps.evaluate(test, n if mode == "no-inference" else n + 1)
-        average = {"accuracy": _mean(scores)}
-    if mode == "no-inference":
+        _, scores = steps.evaluate(test, n if steps.mode == "no-inference" else n + 1)
+        rows = _matrix(now.rows, n)
+        numbers = numbers_of(rows["all"])
+        system |= {"MATRIX": rows, "task_avg_acc": {"accuracy": _mean(scores)}}
+    if steps.mode == "no-inference":
         data = case.source(test, "eval", paths_and_label)
         keywords = {"task_index": now.knowledge.index, "task_type": "seen_task"}
         with case.timed("predict"):
             result, _ = now.knowledge.predict(case, steps.model, data, **keywords)
     else:
         result, _ = steps.infer(test, "test")
-    whole = _matrix(now.rows, n) if matrix else None
-    numbers = [
-        [None if isinstance(cell, str) else number(next(iter(cell.values()))) for cell in row]
-        for row in (whole or {}).get("all", [])
-    ]
     return Outcome(
         result=result,
-        record=list(now.record),
-        matrix=whole,
-        task_avg_acc=average,
-        R=numbers[1:] if matrix else None,
-        untrained=numbers[0] if matrix else None,
+        system=system,
+        R=None if numbers is None else numbers[1:],
+        untrained=None if numbers is None else numbers[0],
         handed_test_labels=matrix and any(case.modules.get(type_) is not None for type_ in MULTI_INFERENCE_MODULES),
         measures={"dropped_tasks": now.dropped},
     )
@@ -223,8 +210,7 @@ def _mean(scores: Scores) -> float | None:
 
 def _multi_inference(case: Case) -> Outcome:
     """Nothing is trained; several models answer each test sample together. The integrated result of each."""
-    missing = [type_ for type_ in MULTI_INFERENCE_MODULES if case.modules.get(type_) is None]
-    if missing:
+    if missing := [type_ for type_ in MULTI_INFERENCE_MODULES if case.modules.get(type_) is None]:
         raise PluginError(
             f"mode multi-inference needs modules {', '.join(MULTI_INFERENCE_MODULES)}; {', '.join(missing)} is missing."
         )

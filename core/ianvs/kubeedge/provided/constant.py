@@ -5,18 +5,9 @@ from __future__ import annotations
 from enum import Enum
 
 from ianvs.config.models.algorithm import MODULE_TYPES
+from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
 __all__ = ["DatasetFormat", "ModuleType", "ParadigmType", "SystemMetricType", "TestObjectType"]
-
-
-class DatasetFormat(Enum):
-    """Suffixes of data files; JSONFORLLM is a metadata.json with a data.jsonl beside it."""
-
-    CSV = "csv"
-    TXT = "txt"
-    JSON = "json"
-    JSONL = "jsonl"
-    JSONFORLLM = "jsonforllm"
 
 
 class ParadigmType(Enum):
@@ -31,20 +22,17 @@ class ParadigmType(Enum):
     JOINT_INFERENCE = "jointinference"
 
 
+# Suffixes of data files; JSONFORLLM is a metadata.json with a data.jsonl beside it.
+_FORMATS = {name.upper(): name for name in ("csv", "txt", "json", "jsonl", "jsonforllm")}
+DatasetFormat = Enum("DatasetFormat", _FORMATS, module=__name__)  # type: ignore[misc]
+
 # The types of modules.
 _MODULES = {"DATA_PROCESSOR" if name == "dataset_processor" else name.upper(): name for name in MODULE_TYPES}
 ModuleType = Enum("ModuleType", _MODULES, module=__name__)  # type: ignore[misc]
 
-
-class SystemMetricType(Enum):
-    """Metrics that are computed from what a paradigm recorded."""
-
-    SAMPLES_TRANSFER_RATIO = "samples_transfer_ratio"
-    FWT = "FWT"
-    BWT = "BWT"
-    TASK_AVG_ACC = "task_avg_acc"
-    MATRIX = "MATRIX"
-    FORGET_RATE = "forget_rate"
+# Metrics that are computed from what a paradigm recorded.
+_METRICS = {name.upper(): name for name in KUBEEDGE_METRICS}
+SystemMetricType = Enum("SystemMetricType", _METRICS, module=__name__)  # type: ignore[misc]
 
 
 class TestObjectType(Enum):

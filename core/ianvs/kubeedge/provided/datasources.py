@@ -169,16 +169,13 @@ class JSONMetaDataParse(BaseDataSource):
             self.dataset_name = _value(about, "dataset", str(file))
             for key in ("description", "level_1_dim", "level_2_dim"):
                 setattr(self, key, _value(about, key, str(file)))
-            for key in ("level_3_dim", "level_4_dim"):
-                if key in about:
-                    setattr(self, key, about[key])
+            vars(self).update({key: about[key] for key in ("level_3_dim", "level_4_dim") if key in about})
             rows = list(_records(Path(file).with_name("data.jsonl")))
             self.x = as_array([row.get("prompt", "") + _value(row, "query", place) for place, row in rows])
             self.y = as_array([_value(row, "response", place) for place, row in rows])
-            further = {"explanation": "explanation", "judge_prompts": "judge_prompt"}
-            further |= {"level_3": "level_3_dim", "level_4": "level_4_dim"}
-            for name, key in further.items():
-                setattr(self, name, as_array([row.get(key, "") for _, row in rows]))
+            further = ("explanation", "judge_prompt", "level_3_dim", "level_4_dim")
+            columns = (as_array([row.get(key, "") for _, row in rows]) for key in further)
+            self.explanation, self.judge_prompts, self.level_3, self.level_4 = columns
 
 
 class JSONDataParse(BaseDataSource):

@@ -1,8 +1,9 @@
-"""Small functions of `sedna.common.utils` and `core.common.utils`."""
+"""Small functions of `sedna.common.utils` and `core.common.utils`, and the loggers that plugins import."""
 
 from __future__ import annotations
 
 import importlib
+import logging
 import socket
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-# What core.common.utils has; sedna.common.utils has get_host_ip.
+# What core.common.utils has; the others are in `provide`.
 __all__ = ["get_file_format", "get_local_time", "is_local_dir", "is_local_file", "load_module", "yaml2dict"]
 
 
@@ -62,3 +63,20 @@ def load_module(url: str) -> None:
         raise RuntimeError(f"{url} can't be imported: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(path.parent))
+
+
+def _logger(name: str) -> logging.Logger:
+    logger = logging.getLogger(name)
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(
+            logging.Formatter("[%(asctime)-15s] %(filename)s(%(lineno)d) [%(levelname)s] - %(message)s")
+        )
+        logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    return logger
+
+
+SEDNA_LOGGER = _logger("sedna")
+CORE_LOGGER = _logger("ianvs")

@@ -50,10 +50,20 @@ PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
 
 T = TypeVar("T", ExamSettings, AlgorithmSettings)
 
-KUBEEDGE_METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc", "forget_rate")
-"""Metrics that have no `url` in Ianvs: they are computed of what the paradigm recorded."""
+KUBEEDGE_METRICS = {
+    "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
+    "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "MATRIX": "The scores on every part after every round.",
+    "task_avg_acc": "Mean accuracy over tasks, at the end.",
+    "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
+}
+"""Metrics that have no `url` in Ianvs, computed of what the paradigm recorded, and what each is."""
 
-KUBEEDGE_FORMULAS = ("Ianvs_BWT", "Ianvs_FWT")
+KUBEEDGE_FORMULAS = {
+    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model before round 1, divided by the rounds.",
+    "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
+}
 """What Ianvs calls BWT and FWT, and the field does not."""
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")

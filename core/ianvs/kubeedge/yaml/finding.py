@@ -1,8 +1,4 @@
-"""Where paths in the files of a job of KubeEdge Ianvs lead.
-
-Ianvs resolves all of them against the directory in which it is called, the root of a checkout. Here a job is found
-from anywhere: each folder above its file may be that root.
-"""
+"""Where paths in the files of a job of KubeEdge Ianvs lead; docs/ianvs.md has the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -68,7 +64,8 @@ class KubeEdgeLookup(Lookup):
     def _moved(self, written: Path) -> Path | None:
         """The one entry below the job's folder that ends with as many parts of `written` as any does, if it is one."""
         parts = tuple(part for part in written.parts if part not in (os.curdir, os.pardir, os.sep))
-        ends = [path for path in _below(self.job) if parts and path.name == parts[-1]]
+        walk = (Path(where, name) for where, inner, files in os.walk(self.job) for name in (*inner, *files))
+        ends = [path for path in islice(walk, _MOST) if parts and path.name == parts[-1]]
         for length in range(len(parts), self.alike - 1, -1):
             if alike := [path for path in ends if path.parts[-length:] == parts[-length:]]:
                 return alike[0] if len(alike) == 1 else None
@@ -100,9 +97,3 @@ def _renamed(written: Path, found: Path) -> tuple[str, str]:
     while old and new and old[-1] == new[-1]:
         old.pop(), new.pop()
     return (str(Path(*old)) if old else "", str(Path(*new)))
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    return islice(
-        (Path(where, name) for where, folders, files in os.walk(folder) for name in (*folders, *files)), _MOST
-    )

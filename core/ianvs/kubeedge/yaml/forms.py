@@ -1,7 +1,6 @@
 """The forms in which people write the files of a job for KubeEdge Ianvs, read as the one form of ours.
 
-Each function takes a file's copy (`Rewriting`) and changes it. What it changes, it says: the same list is what a user
-is warned of and what `ianvs migrate` writes down. What is wrong in any form is left to the models.
+Each function changes a file's `Rewriting`, and says what. What is wrong in any form is left to the models.
 """
 
 from __future__ import annotations
@@ -137,12 +136,10 @@ def _dataset(testenv: Rewriting, path: Steps) -> None:
         return
     for part in PARTS:
         given = [f"{part}_{ending}" for ending in ENDINGS if dataset.get(f"{part}_{ending}")]
-        for key in given[1:]:
-            testenv.drop((*path, key), f"{given[0]} is given, and '{key}' is not read then; left out.")
         old, text = f"{part}_url", dataset.get(f"{part}_url")
-        if given and old in dataset:
-            testenv.drop((*path, old), f"{given[0]} is given, and '{old}' is not read then; left out.")
-        elif isinstance(text, str) and text:
+        for key in [*given[1:], *([old] if given and old in dataset else [])]:
+            testenv.drop((*path, key), f"{given[0]} is given, and '{key}' is not read then; left out.")
+        if not given and isinstance(text, str) and text:
             key = f"{part}_{_FORM_OF.get(parser_of(Path(text)), 'index')}"
             dataset.pop(key, None)
             testenv.move((*path, old), (*path, key), f"'{old}' is an old name, read as {key} by its suffix.")

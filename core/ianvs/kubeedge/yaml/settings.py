@@ -18,11 +18,7 @@ SplittingMethod = Literal["default", "fwt_splitting", "hard-example_splitting", 
 _Share = Annotated[float, Field(gt=0, le=1)]
 
 
-def _path_or_none(value: object) -> Path | None:
-    return None if value in (None, "") else Path(path_text(value))
-
-
-AnyPath = Annotated[Path | None, BeforeValidator(_path_or_none)]
+AnyPath = Annotated[Path | None, BeforeValidator(lambda value: None if value in (None, "") else Path(path_text(value)))]
 """A path that need not exist yet: what is missing is told by a later check. Nothing, or empty text, is None."""
 
 

@@ -54,29 +54,28 @@ class CappedFile:
     bytes are left out. A log that is there already is continued. secrets: what must not be in it.
     """
 
-    def __init__(self, path: Path, cap: int = CAP, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
-        self._cap, self._head = cap, cap // 2
         self._filter = SecretFilter(secrets)
 
     def write(self, block: bytes, *, last: bool = False) -> None:
         block = self._filter.passed(block, last=last)
         with contextlib.suppress(OSError):  # a full disk must not end who supervises
             os.write(self._file, block)
-            if os.fstat(self._file).st_size > self._cap - BLOCK:
+            if os.fstat(self._file).st_size > CAP - BLOCK:
                 self._shorten()
 
     def _shorten(self) -> None:
         """What came last stays, from the beginning of a line on if one is near."""
         size = os.fstat(self._file).st_size
-        earlier = _NOTICE.match(self._read(100, self._head))
-        last = self._read(self._cap // 4, size - self._cap // 4)
+        earlier = _NOTICE.match(self._read(100, CAP // 2))
+        last = self._read(CAP // 4, size - CAP // 4)
         last = last[last.find(b"\n", 0, 10_000) + 1 :]
-        left_out = size - self._head - len(last)
+        left_out = size - CAP // 2 - len(last)
         if earlier is not None:
             left_out += int(earlier[1]) - len(earlier[0])
-        os.ftruncate(self._file, self._head)
+        os.ftruncate(self._file, CAP // 2)
         os.write(self._file, b"\n[... %d bytes left out ...]\n" % left_out + last)
 
     def _read(self, count: int, at: int) -> bytes:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
+import subprocess
+import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +17,16 @@ from typing import Any, ClassVar, Literal, Protocol
 
 EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
+
+_TICK = 0.5  # seconds
+_TOO_OFTEN = 0.1  # seconds from one report of how much is done to the next
+# The caller's main script is not run again.
+_BOOT = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from ianvs.processes.engines.engine import call_target
+call_target(sys.argv[2])(*sys.argv[3:])
+"""
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,28 @@ class Reporter(Protocol):
         """Whether the task should end at its next checkpoint."""
 
 
+class TaskReporter(Reporter):
+    """Gives reports to `send`. `ask` is the wish to stop, and may handle a signal."""
+
+    def __init__(self, key: str, send: Callable[[Event], None]) -> None:
+        self._key, self._send = key, send
+        self._last, self._asked = 0.0, False
+
+    def __call__(self, payload: object) -> None:
+        now = time.monotonic()
+        if isinstance(payload, dict) and "fraction" in payload:  # for eyes; a flood would only fill the channel
+            if now - self._last < _TOO_OFTEN:
+                return
+            self._last = now
+        self._send(Event(self._key, "progress", payload))
+
+    def stop_requested(self) -> bool:
+        return self._asked
+
+    def ask(self, *_: object) -> None:
+        self._asked = True
+
+
 @dataclass(frozen=True)
 class Workload:
     """The expected tasks, for which an engine is constructed.
@@ -93,6 +129,12 @@ class Workload:
     gpus: tuple[int | str, ...] = ()
     cases_per_gpu: int = 1
     code: tuple[Path, ...] = ()
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time on this machine: without `jobs`, as many as the cores carry."""
+        jobs = self.jobs or max(1, usable_cores() // self.threads)
+        return min(jobs, self.tasks or jobs)
 
 
 class Engine(ABC):
@@ -130,6 +172,22 @@ class Engine(ABC):
         """End all tasks that are still running."""
 
 
+def run_alone(engine: Engine, task: Task, told: Callable[[Any], None]) -> tuple[int, Any]:
+    """(exit code, result) of `task`, waited for; `told` hears what it reports. Nothing else may run on `engine`."""
+    result = None
+    engine.submit(task)
+    while True:
+        for event in engine.events(_TICK):
+            if event.key != task.key:
+                continue
+            if event.kind == "progress":
+                told(event.payload)
+            elif event.kind == "result":
+                result = event.payload
+            elif event.kind == "ended":
+                return event.payload, result
+
+
 def preload_modules(names: Iterable[str]) -> None:
     """Import what tasks will need, once for all; an import that fails is left to the task, which then raises the error.
 
@@ -143,11 +201,20 @@ def preload_modules(names: Iterable[str]) -> None:
                 getattr(imported, function)()
 
 
-def call_target(target: str) -> Callable[[Any, Reporter], object]:
+def call_target(target: str) -> Callable[..., object]:
     """The function named by "package.module:function"."""
     module, _, name = target.partition(":")
-    function: Callable[[Any, Reporter], object] = getattr(importlib.import_module(module), name)
+    function: Callable[..., object] = getattr(importlib.import_module(module), name)
     return function
+
+
+def start_python(target: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """A new python, which sees the modules that this one does, and calls `target` with `arguments`.
+
+    It has a session of its own: a Ctrl-C in the terminal reaches the supervisor alone. options: of Popen.
+    """
+    command = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), target, *arguments]
+    return subprocess.Popen(command, start_new_session=os.name != "nt", **options)
 
 
 def thread_limits(threads: int) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import sys
 import traceback
@@ -12,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-PARENT_DEATH_SIGNAL, DUMPABLE, CHILD_SUBREAPER = 1, 4, 36  # PR_SET_... of prctl(2)
+PARENT_DEATH_SIGNAL, DUMPABLE, CHILD_SUBREAPER, NO_NEW_PRIVS = 1, 4, 36, 38  # PR_SET_... of prctl(2)
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_... of mallopt(3)
 _COLLAPSE = 25  # MADV_COLLAPSE of Linux's <asm-generic/mman-common.h>
 _HUGE = 2 << 20
@@ -43,10 +44,33 @@ def live(life: Callable[[], None]) -> NoReturn:
         os._exit(code)
 
 
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process, where the kernel knows it (Linux); elsewhere all goes on without."""
+@cache
+def libc() -> ctypes.CDLL:
+    """One for all calls: each makes classes of its own, and there are hundreds of calls."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, value: int) -> bool:
+    """Set an attribute of this process, where the kernel knows it (Linux). Returns whether that is so."""
     with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+        return bool(libc().prctl(option, value, 0, 0, 0) == 0)
+    return False
+
+
+def redirect(output: int) -> None:
+    """Standard input is empty from now on, and what is printed goes to the file `output`, which is closed."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number, file in enumerate((null, output, output)):
+        os.dup2(file, number)
+    for file in {null, output} - {0, 1, 2}:
+        os.close(file)
+
+
+def log_to(output: int) -> None:
+    """`redirect` of a task: each line as it is printed, and of a segfault its stack."""
+    redirect(output)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    faulthandler.enable(sys.stderr)
 
 
 def close_all_but(kept: set[int]) -> None:
@@ -57,16 +81,6 @@ def close_all_but(kept: set[int]) -> None:
                 os.close(int(name))
 
 
-def children(pid: int) -> list[int]:
-    """Processes that `pid` has started, from any of its threads; on Linux, elsewhere none are known."""
-    found: list[int] = []
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
-    return found
-
-
 def keep_freed_memory() -> None:
     """Let this process use memory again that it has freed, where its allocator is glibc's; elsewhere nothing happens.
 
@@ -74,7 +88,7 @@ def keep_freed_memory() -> None:
     zeros: for the tensors of a small convolutional network a third of the time of a training step.
     """
     with suppress(OSError, AttributeError, TypeError):
-        mallopt = ctypes.CDLL(None).mallopt
+        mallopt = libc().mallopt
         mallopt(_MMAP_THRESHOLD, 32 << 20)  # bytes, the most that it takes: larger blocks still come and go
         mallopt(_TRIM_THRESHOLD, 1 << 30)  # bytes that may stay free at the end of the heap
 
@@ -89,7 +103,7 @@ def gather_pages() -> None:
     """
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
-        advise = ctypes.CDLL(None).madvise
+        advise = libc().madvise
     except (OSError, AttributeError):
         return
     advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]

@@ -3,58 +3,42 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
 import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 
 from ianvs.base.errors import IanvsError
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
+from ianvs.processes.engines.engine import Engine, Event, Task, Workload, start_python, thread_limits
 from ianvs.processes.engines.forked import MANY_TASKS, MESSAGE_LIMIT
 
 _START_SECONDS = 120.0
-# It ends with the supervisor even while it imports: 1 is PR_SET_PDEATHSIG.
-# The tasks see the same modules as the supervisor does, and the caller's main script is not run again.
-_BOOT = """
-import ctypes, json, os, sys
-getattr(ctypes.CDLL(None), "prctl", lambda *_: 0)(1, 9, 0, 0, 0)
-if os.getppid() != int(sys.argv[3]):
-    sys.exit()
-sys.path[:] = json.loads(sys.argv[1])
-from ianvs.processes.engines.forkserver import main
-main(int(sys.argv[2]), sys.argv[4:])
-"""
 
 
 def _boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> subprocess.Popen[bytes]:
     """The forkserver, which serves at `channel`."""
-    arguments = (json.dumps(sys.path), str(channel.fileno()), str(os.getpid()), *preload)
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", _BOOT, *arguments],
+    return start_python(
+        "ianvs.processes.engines.forkserver:boot",
+        *(str(channel.fileno()), str(os.getpid()), *preload),
         pass_fds=[channel.fileno()],
         env=environment,
-        start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor alone
     )
 
 
 class ForkEngine(Engine):
-    """See forkserver.py for how tasks come to life and end. Without `jobs`, as many as the cores carry.
+    """See forkserver.py for how tasks come to life and end.
 
     A task may kill the forkserver, its parent, and with it all that run beside it. Then another one is started, on
     which each of them runs alone: who is alone when it happens again is who does it, and ends killed; the others go on.
     """
 
     def __init__(self, workload: Workload) -> None:
-        jobs = workload.jobs or max(1, usable_cores() // workload.threads)
-        self.slots = min(jobs, workload.tasks or jobs)
-        self.gpus = workload.gpus
+        self.slots, self.gpus = workload.slots, workload.gpus
         self._workload = workload
         self._running: dict[str, Task] = {}  # on the forkserver
         self._pids: dict[str, int] = {}

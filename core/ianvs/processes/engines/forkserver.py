@@ -3,9 +3,8 @@
 It imports what tasks need once (torch alone takes seconds) and then only forks: a task starts in about ten
 milliseconds, in a process and a process group of its own. It never touches an accelerator, so that a forked task may.
 
-Why not multiprocessing's forkserver: that runs the caller's main script again in every child, hides the exit status
-behind a second process, and does not know process groups. This one sees every child end, whatever the child did to its
-pipes, kills what a child leaves behind, and ends with everything below it when the supervisor is gone.
+It sees every child end, whatever the child did to its pipes, kills what a child leaves behind, and ends with everything
+below it when the supervisor is gone. docs/decisions/001-engine.md says why it is not multiprocessing's.
 
 Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report can't be torn or mixed with another's.
 """
@@ -13,7 +12,6 @@ Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report 
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import gc
 import os
 import pickle
@@ -21,28 +19,36 @@ import select
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ianvs.processes.engines.capped_log import CappedLog
-from ianvs.processes.engines.engine import Event, Task, call_target, preload_modules
+from ianvs.processes.engines.engine import Event, Task, TaskReporter, call_target, preload_modules
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
     MANY_TASKS,
     MESSAGE_LIMIT,
     PARENT_DEATH_SIGNAL,
-    children,
     gather_pages,
     live,
+    log_to,
     prctl,
 )
 from ianvs.processes.engines.temporary import own_folder, sweep
+from ianvs.processes.proc import end_below
 
 
-def main(descriptor: int, preload: list[str]) -> None:
+def boot(descriptor: str, supervisor: str, *preload: str) -> None:
+    """`main` in a process that was started for it, which ends with the supervisor even while it imports."""
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() == int(supervisor):
+        main(int(descriptor), preload)
+
+
+def main(descriptor: int, preload: Sequence[str]) -> None:
     """Serve until the supervisor closes its end."""
     channel = socket.socket(fileno=descriptor)
     # Slurm sends it to every process: the supervisor's answer counts, and a task's as soon as it listens.
@@ -93,19 +99,16 @@ class _Server:
                 if not message:
                     self.end_all()
                     return
-                self.obey(*pickle.loads(message))
+                order, *arguments = pickle.loads(message)
+                self.start(*arguments) if order == "start" else self.signal(*arguments)
 
     def send(self, event: Event) -> None:
         with contextlib.suppress(OSError):
             self.channel.send(pickle.dumps(event))
 
-    def obey(self, order: str, *arguments: Any) -> None:
-        if order == "start":
-            self.start(arguments[0])
-        elif order == "signal":
-            key, number = arguments
-            for pid in [pid for pid, owner in self.children.items() if owner == key]:
-                _signal_group(pid, number)
+    def signal(self, key: str, number: int) -> None:
+        for pid in [pid for pid, owner in self.children.items() if owner == key]:
+            _signal_group(pid, number)
 
     def start(self, task: Task) -> None:
         folder = tempfile.mkdtemp(dir=self.folder)
@@ -142,19 +145,12 @@ class _Server:
             if key is None:
                 continue  # a grandchild that lost its parent
             _signal_group(pid, signal.SIGKILL)
-            self.end_orphans()
+            end_below(os.getpid(), self.children)  # those that a task put in groups of their own fell to us
             if pid in self.logs:
                 self.logs.pop(pid).close()
                 self.printing.discard(pid)
             shutil.rmtree(self.folders.pop(pid), ignore_errors=True)
             self.send(Event(key, "ended", os.waitstatus_to_exitcode(status)))
-
-    def end_orphans(self) -> None:
-        """Kill processes that fell to us without being tasks: children that a task put in groups of their own."""
-        for pid in children(os.getpid()):
-            if pid not in self.children:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
 
     def end_all(self) -> None:
         for pid in self.children:
@@ -165,7 +161,7 @@ class _Server:
                 pid, _ = os.waitpid(-1, os.WNOHANG)
                 self.children.pop(pid, None)
             time.sleep(0.005)
-        self.end_orphans()
+        end_below(os.getpid(), self.children)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -176,59 +172,26 @@ def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | Non
     channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _redirect(log)
+    if log is not None:
+        log.drop()
+    log_to(os.open(os.devnull, os.O_WRONLY) if log is None else log.writer)
     _volunteer_for_the_oom_killer()
     os.environ.update({"TMPDIR": folder, **task.environment})
     tempfile.tempdir = folder
-    result = call_target(task.target)(task.argument, _Reporter(task.key, channel))
+
+    def send(event: Event) -> None:
+        with contextlib.suppress(OSError):
+            channel.send(pickle.dumps(event), socket.MSG_DONTWAIT)
+
+    reporter = TaskReporter(task.key, send)
+    signal.signal(signal.SIGTERM, reporter.ask)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    result = call_target(task.target)(task.argument, reporter)
     if result is not None:
         message = pickle.dumps(Event(task.key, "result", result))
         if len(message) > MESSAGE_LIMIT:
             raise ValueError(f"a result of {len(message)} bytes is too large for a message: write it to a file")
         channel.send(message)
-
-
-class _Reporter:
-    """Reports over the channel; SIGTERM is the wish to stop."""
-
-    def __init__(self, key: str, channel: socket.socket) -> None:
-        self._key, self._channel = key, channel
-        self._last = 0.0
-        self._asked = False
-        signal.signal(signal.SIGTERM, self._ask)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-
-    def __call__(self, payload: object) -> None:
-        now = time.monotonic()
-        if isinstance(payload, dict) and "fraction" in payload:  # for eyes; a flood would only fill the channel
-            if now - self._last < 0.1:
-                return
-            self._last = now
-        with contextlib.suppress(OSError):
-            self._channel.send(pickle.dumps(Event(self._key, "progress", payload)), socket.MSG_DONTWAIT)
-
-    def stop_requested(self) -> bool:
-        return self._asked
-
-    def _ask(self, *_: object) -> None:
-        self._asked = True
-
-
-def _redirect(log: CappedLog | None) -> None:
-    """Standard input is empty, standard output and error go to `log`."""
-    source = os.open(os.devnull, os.O_RDONLY)
-    if log is not None:
-        log.drop()
-        target = log.writer
-    else:
-        target = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(source, 0)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    os.close(source)
-    os.close(target)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    faulthandler.enable(sys.stderr)  # a segfault leaves its stack in the log
 
 
 def _volunteer_for_the_oom_killer() -> None:

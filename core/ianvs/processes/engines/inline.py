@@ -6,7 +6,7 @@ import os
 import traceback
 from collections import deque
 
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload, call_target, preload_modules
+from ianvs.processes.engines.engine import Engine, Event, Task, TaskReporter, Workload, call_target, preload_modules
 
 
 class InlineEngine(Engine):
@@ -46,7 +46,7 @@ class InlineEngine(Engine):
         self._events.append(Event(task.key, "started", os.getpid()))
         code = 0
         try:
-            result = call_target(task.target)(task.argument, _Reporter(task.key, self._events))
+            result = call_target(task.target)(task.argument, TaskReporter(task.key, self._events.append))
             if result is not None:
                 self._events.append(Event(task.key, "result", result))
         except SystemExit as error:
@@ -55,14 +55,3 @@ class InlineEngine(Engine):
             traceback.print_exc()
             code = 1
         self._events.append(Event(task.key, "ended", code))
-
-
-class _Reporter:
-    def __init__(self, key: str, events: deque[Event]) -> None:
-        self._key, self._events = key, events
-
-    def __call__(self, payload: object) -> None:
-        self._events.append(Event(self._key, "progress", payload))
-
-    def stop_requested(self) -> bool:
-        return False  # nobody else runs who could ask

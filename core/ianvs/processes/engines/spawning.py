@@ -12,27 +12,18 @@ import pickle
 import queue
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import uuid
 from pathlib import Path
 
 from ianvs.processes.engines.capped_log import BLOCK, CappedFile
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
+from ianvs.processes.engines.engine import Engine, Event, Task, Workload, start_python, thread_limits
 from ianvs.processes.engines.spawned import MARK, end_marked
 from ianvs.processes.engines.temporary import own_folder, sweep
 
 _KILLED = -9  # as a process that SIGKILL has ended; on Windows there is no such status
 _PATIENCE = 5.0  # seconds for the pipes of a process that is gone
-# The tasks see the same modules as the supervisor does.
-_BOOT = """
-import os, pickle, sys
-orders = os.fdopen(os.dup(0), "rb")
-sys.path[:] = pickle.load(orders)
-from ianvs.processes.engines.spawned import main
-main(orders)
-"""
 
 
 class SpawnEngine(Engine):
@@ -41,9 +32,7 @@ class SpawnEngine(Engine):
     seals = False
 
     def __init__(self, workload: Workload) -> None:
-        jobs = workload.jobs or max(1, usable_cores() // workload.threads)
-        self.slots = min(jobs, workload.tasks or jobs)
-        self.gpus = workload.gpus
+        self.slots, self.gpus = workload.slots, workload.gpus
         self._workload = workload
         self._children: dict[str, _Child] = {}
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -86,16 +75,13 @@ class _Child:
         self._lock = threading.Lock()
         self._begun = self._asked = self._forced = False
         own = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)}
-        windows = os.name == "nt"
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _BOOT],
+        self._process = start_python(
+            "ianvs.processes.engines.spawned:main",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **thread_limits(workload.threads), **own, **task.environment},
-            # A Ctrl-C in the terminal reaches the supervisor alone.
-            start_new_session=not windows,
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) if windows else 0,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows, for Ctrl-C
         )
         self._life = threading.Thread(target=self._follow, name=f"task {task.key}", daemon=True)
         self._life.start()
@@ -118,7 +104,7 @@ class _Child:
         pipes = [threading.Thread(target=target, daemon=True) for target in (self._listen, self._keep_log)]
         for pipe in pipes:
             pipe.start()
-        self._say(pickle.dumps(sys.path) + pickle.dumps((self._preload, self._task)))
+        self._say(pickle.dumps((self._preload, self._task)))
         with self._lock:
             self._begun = True
             if self._asked:

@@ -10,34 +10,29 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from ianvs.processes.engines.forked import NO_NEW_PRIVS, libc, prctl
+
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls; the same numbers on all machines
 _PATH_BENEATH, _VERSION = 1, 1
-_NO_NEW_PRIVS = 38
 _EXECUTE, _WRITE, _READ, _READ_DIR, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 14, 1 << 15
 _READING = _EXECUTE | _READ | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """How many rights a version knows, from the lowest bit on."""
 _SCOPES = 1 | 2  # abstract sockets and signals of processes outside
+_SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # of modules
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions from which on these are kept apart
-
-
-class _Ruleset(ctypes.Structure):
-    _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
-
-
-class _Beneath(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+_RULESET, _BENEATH = struct.Struct("QQQ"), struct.Struct("=Qi")  # rights to files, ports, scopes; rights, a descriptor
 
 
 def landlock_version() -> int:
@@ -58,17 +53,17 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
     rights = (1 << _RIGHTS[min(version, max(_RIGHTS))]) - 1
     handled = rights if closed else rights & ~_READING
     scoped = version >= SIGNALS_SINCE
-    rules = _Ruleset(handled, 0, _SCOPES if scoped else 0)
-    ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules) if scoped else 8), 0)
+    rules = _RULESET.pack(handled, 0, _SCOPES if scoped else 0)
+    ruleset = _call(_CREATE, rules, ctypes.c_size_t(len(rules) if scoped else 8), 0)
     if ruleset < 0:
         return False
     try:
         if closed:
-            for path in (*_beside(_real(closed)), *opened):
+            for path in (*_beside(closed), *opened):
                 _allow(ruleset, path, handled if writable is None else handled & _READING)
         for path in writable or ():
             _allow(ruleset, path, handled)
-        done = _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
+        done = prctl(NO_NEW_PRIVS, 1) and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
     finally:
         os.close(ruleset)
     if done and closed:
@@ -78,6 +73,8 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
 
 def _beside(closed: Collection[Path]) -> Iterator[Path]:
     """The largest files and folders that hold nothing of `closed`. Links lead to what has a place of its own."""
+    found = {path.resolve() for path in closed}
+    closed = {path for path in found if not found.intersection(path.parents)}  # others lie below these
     on_the_way = {parent for path in closed for parent in path.parents}
     for folder in on_the_way:
         try:
@@ -90,12 +87,6 @@ def _beside(closed: Collection[Path]) -> Iterator[Path]:
                 yield path
 
 
-def _real(paths: Iterable[Path]) -> set[Path]:
-    """Without those that lie below others."""
-    found = {path.resolve() for path in paths}
-    return {path for path in found if not found.intersection(path.parents)}
-
-
 def _allow(ruleset: int, path: Path, rights: int) -> None:
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -103,7 +94,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
         return  # nothing is there that could be opened
     try:
         allowed = rights if path.is_dir() else rights & _OF_FILES
-        _call(_ADD, ruleset, ctypes.c_int(_PATH_BENEATH), ctypes.byref(_Beneath(allowed, handle)), ctypes.c_uint32(0))
+        _call(_ADD, ruleset, ctypes.c_int(_PATH_BENEATH), _BENEATH.pack(allowed, handle), ctypes.c_uint32(0))
     finally:
         os.close(handle)
 
@@ -112,15 +103,9 @@ def _call(number: int, *arguments: object) -> int:
     if sys.platform != "linux":  # elsewhere the number means something else
         return -1
     try:
-        return int(_libc().syscall(ctypes.c_long(number), *arguments))
+        return int(libc().syscall(ctypes.c_long(number), *arguments))
     except (OSError, AttributeError):  # no Linux
         return -1
-
-
-@lru_cache(maxsize=1)
-def _libc() -> ctypes.CDLL:
-    """One for all calls: each makes classes of its own, and there are hundreds of calls."""
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def find_unlisted() -> None:
@@ -139,25 +124,14 @@ class _Unlisted(MetaPathFinder):
             folder = Path(entry or ".")
             if not folder.is_dir():
                 continue
-            if _listable(folder):
+            with suppress(OSError):
+                os.scandir(folder).close()
                 return None
-            for file in _candidates(folder / fullname.rpartition(".")[2]):
+            module = folder / fullname.rpartition(".")[2]
+            # In Python's order: a package, an extension, a file.
+            packages = [module / f"__init__{suffix}" for suffix in _SUFFIXES]
+            for file in (*packages, *(module.with_name(module.name + suffix) for suffix in _SUFFIXES)):
                 if file.is_file():
-                    inside = [str(file.parent)] if file.stem == "__init__" else None
+                    inside = [str(module)] if file in packages else None
                     return spec_from_file_location(fullname, file, submodule_search_locations=inside)
         return None
-
-
-def _listable(folder: Path) -> bool:
-    try:
-        os.scandir(folder).close()
-    except OSError:
-        return False
-    return True
-
-
-def _candidates(module: Path) -> Iterator[Path]:
-    """In Python's order: a package, an extension, a file."""
-    suffixes = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)
-    yield from (module / f"__init__{suffix}" for suffix in suffixes)
-    yield from (module.with_name(module.name + suffix) for suffix in suffixes)

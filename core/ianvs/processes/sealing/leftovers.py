@@ -1,18 +1,21 @@
-"""What processes leave behind in memory that outlives them: System V objects, and files in /dev/shm (Linux).
+"""What processes leave behind: System V objects and files in /dev/shm, which outlive them (Linux), and times of access.
 
-They belong to nobody but a user, so what is removed is only what is known to be of given processes.
+Objects and files belong to nobody but a user, so what is removed is only what is known to be of given processes.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-from collections.abc import Collection, Iterator
+import stat
+import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ianvs.processes.engines.forked import libc
+
+SHARED_MEMORY = Path("/dev/shm")
 _REMOVE, _LAST_PROCESS = 0, 11  # IPC_RMID, GETPID
-_SHARED = Path("/dev/shm")
 _TABLES = {"shm": "shmid", "msg": "msqid", "sem": "semid"}
 
 
@@ -21,14 +24,14 @@ class Leftovers:
 
     def __init__(self) -> None:
         self._before = {(kind, number) for kind, number, _ in _objects()}
-        self._files = set(_names())
+        self._files = set(os.listdir(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else ())  # noqa: PTH208
 
     def remove_files(self, living: Collection[int]) -> list[str]:
         """Remove new files that these processes have mapped or opened: what they are called."""
         removed = []
         for name in sorted(_mapped(living) - self._files):
             with suppress(OSError):
-                (_SHARED / name).unlink()
+                (SHARED_MEMORY / name).unlink()
                 removed.append(f"/dev/shm/{name}")
         return removed
 
@@ -38,7 +41,7 @@ class Leftovers:
         for kind, number, known in list(_objects()):
             if (kind, number) not in self._before and not known.isdisjoint(makers):
                 arguments = (number, 0, _REMOVE, None) if kind == "sem" else (number, _REMOVE, None)
-                if getattr(ctypes.CDLL(None), f"{kind}ctl")(*arguments) == 0:
+                if getattr(libc(), f"{kind}ctl")(*arguments) == 0:
                     removed.append(f"the System V object {kind} {number}")
         return removed
 
@@ -54,20 +57,14 @@ def _objects() -> Iterator[tuple[str, int, set[int]]]:
                 number = one[column]
                 makers = {one[maker] for maker in ("cpid", "lspid") if maker in one}
                 if kind == "sem":
-                    makers = {ctypes.CDLL(None).semctl(number, 0, _LAST_PROCESS)}
+                    makers = {libc().semctl(number, 0, _LAST_PROCESS)}
                 yield kind, number, makers - {0, -1}
-
-
-def _names() -> list[str]:
-    with suppress(OSError):
-        return os.listdir(_SHARED)  # noqa: PTH208
-    return []
 
 
 def _mapped(processes: Collection[int]) -> set[str]:
     """Names of files in /dev/shm that they have mapped, or opened."""
     found = set()
-    prefix = f"{_SHARED}/"
+    prefix = f"{SHARED_MEMORY}/"
     for pid in processes:
         with suppress(OSError):
             lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
@@ -77,3 +74,32 @@ def _mapped(processes: Collection[int]) -> set[str]:
                 with suppress(OSError):
                     found.add(str(file.readlink()).partition(prefix)[2])
     return {name for name in found if name and not name.endswith(" (deleted)") and "/" not in name}
+
+
+def level_access_times(folders: Iterable[Path]) -> None:
+    """Give these folders and all that is in them one time of access, read or not; what other users have keeps its own.
+
+    Links are not followed. Raises OSError for a folder of this user's that can't be gone through.
+    """
+    now = time.time_ns()
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            _level(os.fspath(folder), now, folder.stat())
+
+
+def _level(folder: str, now: int, before: os.stat_result) -> None:
+    if closed := not before.st_mode & stat.S_IRUSR:  # a file in it can be opened by its name all the same
+        os.chmod(folder, 0o700)  # noqa: PTH101 - for thousands of files, and Path is slow
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                found = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    _level(entry.path, now, found)
+                else:
+                    os.utime(entry.path, ns=(now, found.st_mtime_ns), follow_symlinks=False)
+            except (FileNotFoundError, PermissionError):  # in /dev/shm, where others are at work
+                continue
+    if closed:
+        os.chmod(folder, stat.S_IMODE(before.st_mode))  # noqa: PTH101
+    os.utime(folder, ns=(now, before.st_mtime_ns))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import struct
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,15 +17,13 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from ianvs.processes.engines.forked import libc
+
 _USER, _MOUNTS, _IPC, _NETWORK = 0x10000000, 0x00020000, 0x08000000, 0x40000000  # CLONE_NEW...
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18  # MS_...
 _MOUNT_SETATTR = 442  # the same on all machines
 _READ_ONLY, _ALL_BELOW, _HERE = 1, 0x8000, -100  # MOUNT_ATTR_RDONLY, AT_RECURSIVE, AT_FDCWD
 _SHARED_MEMORY = Path("/dev/shm")
-
-
-class _Attributes(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "user"))
 
 
 @lru_cache
@@ -47,17 +46,16 @@ def own_view(writable: Sequence[Path]) -> bool:
 
     Ids stay what they are; whoever was root is it for what lies within alone.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     mapper = _Mapper()
-    if not mapper.done(libc.unshare(_USER | _MOUNTS | _IPC | _NETWORK) == 0):
+    if not mapper.done(libc().unshare(_USER | _MOUNTS | _IPC | _NETWORK) == 0):
         return False
-    done = [libc.mount(None, b"/", None, _RECURSIVE | _PRIVATE, None)]
+    done = [libc().mount(None, b"/", None, _RECURSIVE | _PRIVATE, None)]
     folders = [os.fsencode(path) for path in writable]
-    done += [libc.mount(folder, folder, None, _BIND | _RECURSIVE, None) for folder in folders]
-    done.append(_attributes(libc, b"/", _Attributes(set=_READ_ONLY), _ALL_BELOW))
-    done += [_attributes(libc, folder, _Attributes(clear=_READ_ONLY), _ALL_BELOW) for folder in folders]
+    done += [libc().mount(folder, folder, None, _BIND | _RECURSIVE, None) for folder in folders]
+    done.append(_attributes(b"/", _READ_ONLY, 0))
+    done += [_attributes(folder, 0, _READ_ONLY) for folder in folders]
     if _SHARED_MEMORY.is_dir():
-        done.append(libc.mount(b"none", os.fsencode(_SHARED_MEMORY), b"tmpfs", 0, None))
+        done.append(libc().mount(b"none", os.fsencode(_SHARED_MEMORY), b"tmpfs", 0, None))
     return not any(done)
 
 
@@ -98,7 +96,8 @@ class _Mapper:
         return "\n".join(f"{first} {first} {count}" for first, _, count in map(str.split, lines))
 
 
-def _attributes(libc: ctypes.CDLL, path: bytes, attributes: _Attributes, flags: int) -> int:
-    size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    number, here = ctypes.c_long(_MOUNT_SETATTR), ctypes.c_int(_HERE)
-    return int(libc.syscall(number, here, path, ctypes.c_uint(flags), ctypes.byref(attributes), size))
+def _attributes(path: bytes, added: int, taken: int) -> int:
+    """Change them for the mount at `path` and all below it; 0 if that was done."""
+    told = struct.pack("4Q", added, taken, 0, 0)  # struct mount_attr
+    number, here, below = map(ctypes.c_long, (_MOUNT_SETATTR, _HERE, _ALL_BELOW))
+    return int(libc().syscall(number, here, path, below, told, ctypes.c_size_t(len(told))))

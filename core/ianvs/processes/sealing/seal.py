@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing import synchronize
 from pathlib import Path
 
-from ianvs.processes.engines.forked import DUMPABLE, prctl
+from ianvs.processes.engines.forked import DUMPABLE, prctl, redirect
 from ianvs.processes.sealing.namespaces import has_own_views, own_view
 from ianvs.processes.sealing.peer import Peer
 from ianvs.processes.sealing.seccomp import FILTERED, copy_filter, deny_watching, learner_filter, seal_calls
@@ -81,11 +81,7 @@ def _own_output() -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     printed, output = os.pipe()
-    null = os.open(os.devnull, os.O_RDONLY)
-    for number, file in enumerate((null, output, output)):
-        os.dup2(file, number)
-    os.close(null)
-    os.close(output)
+    redirect(output)
     return printed
 
 

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
+from ianvs.processes.engines.forked import NO_NEW_PRIVS, libc, prctl
+from ianvs.processes.proc import status
 from ianvs.processes.sealing.system_calls import (
     ARCHITECTURES,
     CHECKED,
@@ -28,8 +30,7 @@ from ianvs.processes.sealing.system_calls import (
     numbers,
 )
 
-_NO_NEW_PRIVS = 38
-_SET_FILTER, _ACTION_AVAILABLE = 1, 2  # of seccomp(2)
+_SET_FILTER = 1  # of seccomp(2)
 _ALL_THREADS, _LISTENER = 1, 8
 _AS_FAST = 4  # processors go on speculating; before Linux 5.16 they would not
 _ALLOW, _ASK, _ERROR = 0x7FFF0000, 0x7FC00000, 0x00050000
@@ -45,14 +46,6 @@ _Action = int | tuple[tuple[Condition, ...], int, int]  # what becomes of it: al
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
-
-
-def filters_calls() -> bool:
-    """Whether this kernel filters calls, and the numbers of this machine are known."""
-    if sys.platform != "linux" or machine() is None:
-        return False
-    action = ctypes.c_uint32(_ERROR)
-    return _seccomp(_ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
 def seal_calls(*, card: bool = False, audit: bool = False) -> int | None:
@@ -75,11 +68,7 @@ def filters(pid: int) -> int:
 
     One that a learner puts on could make the calls by which its copies are shut in do nothing.
     """
-    try:
-        with open(f"/proc/{pid}/status") as file:  # noqa: PTH123 - for each round, and Path is slow
-            return next((int(line.split()[1]) for line in file if line.startswith("Seccomp_filters:")), 0)
-    except OSError:
-        return 0
+    return int(status(pid, "Seccomp_filters") or 0)
 
 
 @lru_cache
@@ -141,21 +130,10 @@ def _install(instructions: bytes, flags: int) -> int | None:
     own = struct.pack("<I", os.getpid())
     text = instructions.replace(struct.pack("<I", OWN_PROCESS), own)
     program = _Program(len(text) // _INSTRUCTION.size, text)
-    if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+    if not prctl(NO_NEW_PRIVS, 1):
         return None
-    done = _seccomp(_SET_FILTER, flags | _AS_FAST, ctypes.byref(program))
+    number = ctypes.c_long(numbers(machine() or "")["seccomp"])
+    done = int(libc().syscall(number, _SET_FILTER, flags | _AS_FAST, ctypes.byref(program)))
     if flags & _LISTENER:
         return done if done >= 0 else None
     return FILTERED if done == 0 else None  # more than 0 is a thread that has a filter of its own
-
-
-def _seccomp(operation: int, flags: int, argument: object) -> int:
-    name = machine()
-    if name is None:
-        return -1
-    return int(_libc().syscall(ctypes.c_long(numbers(name)["seccomp"]), operation, flags, argument))
-
-
-@lru_cache(maxsize=1)
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from ianvs.base.errors import IanvsError
-from ianvs.processes.engines.forked import children
+from ianvs.processes.proc import below, state, threads
 
 _PATIENCE = 10.0  # seconds until all have stopped
-_RUNNING = "RSD"  # or waiting
+_RUNNING = {"R", "S", "D"}  # states of proc(5): running or waiting
 
 
 @contextmanager
@@ -24,14 +24,14 @@ def stopped(top: int, but: Collection[int]) -> Iterator[None]:
     """
     found: list[int] = []
     try:
-        while running := [pid for pid in below(top, but) if pid not in found and _threads(pid, _RUNNING)]:
+        while running := [pid for pid in below(top, but) if pid not in found and _running(pid)]:
             for pid in running:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
             found += running
         latest = time.monotonic() + _PATIENCE
         # With one thread a process runs no more of its program once the signal is there; others it has to reach.
-        while moving := [pid for pid in found if len(_threads(pid)) > 1 and _threads(pid, _RUNNING)]:
+        while moving := [pid for pid in found if len(threads(pid)) > 1 and _running(pid)]:
             if time.monotonic() > latest:
                 raise IanvsError(f"what a learner has started can't be stopped (process {moving[0]})")
             time.sleep(0.0002)
@@ -42,39 +42,6 @@ def stopped(top: int, but: Collection[int]) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def end_below(top: int, but: Collection[int] = ()) -> None:
-    """End all processes below `top`, and what they start meanwhile."""
-    latest = time.monotonic() + _PATIENCE
-    while (
-        living := {pid for pid in below(top, but) if _state(pid) not in ("", "Z", "X")}
-    ) and time.monotonic() < latest:
-        for pid in living:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.0002)
-
-
-def below(top: int, but: Collection[int] = ()) -> Iterator[int]:
-    """Processes below `top`, without `but` and what is below these."""
-    for pid in children(top):
-        if pid not in but:
-            yield pid
-            yield from below(pid, but)
-
-
-def _threads(pid: int, states: Collection[str] = "") -> list[str]:
-    """Of a process, by number, those in one of the `states`; without, all."""
-    try:
-        found = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-    except OSError:
-        return []
-    return [thread for thread in found if not states or _state(f"{pid}/task/{thread}") in states]
-
-
-def _state(process: int | str) -> str:
-    """The letter of proc(5); "" for one that is gone."""
-    try:
-        with open(f"/proc/{process}/stat") as file:  # noqa: PTH123 - for each round, and Path is slow
-            return file.read().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+def _running(pid: int) -> bool:
+    """Any of its threads, or it waits for something."""
+    return any(state(f"{pid}/task/{thread}") in _RUNNING for thread in threads(pid))

@@ -11,6 +11,7 @@ from ianvs.base.errors import IanvsError, closest
 from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.results.comparing.pairing import RowPair, pair_rows
 from ianvs.results.comparing.sides import Side, SideRow
+from ianvs.results.report.values import Value
 from ianvs.results.stats import Difference, Summary, paired_difference, unpaired_difference
 
 LEVEL = 0.95
@@ -50,7 +51,7 @@ class Change:
     def worse_by(self) -> float:
         """How much worse it became, in the unit of the metric; below 0: better. inf: it has no value any more."""
         if self.difference is None:
-            return float("inf") if self.after is None else float("-inf")
+            return inf if self.after is None else -inf
         return -self.difference.mean if self.higher_is_better else self.difference.mean
 
 
@@ -87,11 +88,6 @@ class ComparedRow:
 
     pair: RowPair
     changes: tuple[Change, ...]
-
-    @property
-    def is_equal(self) -> bool:
-        """Nothing differs that is known."""
-        return not self.pair.differs and all(change.verdict == "equal" for change in self.changes)
 
 
 @dataclass(frozen=True)
@@ -147,7 +143,7 @@ class Comparison:
             raise IanvsError(f"{told}. Name a workspace first, or give the metric `higher_is_better`.")
         return [one for one in judged if one.change.worse_by - by > _ROUNDING * max(1.0, abs(by))]
 
-    def records(self) -> Iterator[dict[str, object]]:
+    def records(self) -> Iterator[dict[str, Value]]:
         """One for each row and metric."""
         for contrast in self.contrasts:
             for row in contrast.rows:
@@ -168,20 +164,19 @@ def compare_sides(sides: Sequence[Side]) -> Comparison:
 
 def _against(first: Side, other: Side) -> Contrast:
     pairs, only_first, only_other = pair_rows(first, other)
-    metrics = {**other.metrics, **first.metrics}
+    metrics = dict(first.metrics)
     for title, higher in other.metrics.items():
-        if metrics[title] is None:
+        if metrics.get(title) is None:
             metrics[title] = higher
-    ordered = [*first.metrics, *(title for title in other.metrics if title not in first.metrics)]
 
     def compared(pair: RowPair) -> ComparedRow:
-        found = (change_of(pair, title, metrics[title]) for title in ordered)
+        found = (change_of(pair, title, higher) for title, higher in metrics.items())
         return ComparedRow(pair, tuple(change for change in found if change is not None))
 
     return Contrast(first, other, tuple(map(compared, pairs)), tuple(only_first), tuple(only_other))
 
 
-def _about(contrast: Contrast, pair: RowPair) -> dict[str, object]:
+def _about(contrast: Contrast, pair: RowPair) -> dict[str, Value]:
     return {
         "first": contrast.first.name,
         "other": contrast.other.name,
@@ -194,7 +189,7 @@ def _about(contrast: Contrast, pair: RowPair) -> dict[str, object]:
     }
 
 
-def _numbers(change: Change) -> dict[str, object]:
+def _numbers(change: Change) -> dict[str, Value]:
     return {
         "metric": change.metric,
         "higher_is_better": change.higher_is_better,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -11,7 +9,8 @@ from ianvs.results.comparing.comparison import Change, ComparedRow, Comparison, 
 from ianvs.results.comparing.sides import SideRow
 from ianvs.results.report.document import text_table
 from ianvs.results.report.markdown import aligned
-from ianvs.results.report.values import decimals_for, signed_number, telling
+from ianvs.results.report.row_tables import csv_of
+from ianvs.results.report.values import Value, decimals_for, signed_number, telling
 
 _MOST = 6  # differences of a row that are listed
 
@@ -21,14 +20,10 @@ def comparison_text(comparison: Comparison) -> str:
     return "\n\n".join("\n\n".join(_blocks(contrast)) for contrast in comparison.contrasts)
 
 
-def records_csv(records: Iterable[Mapping[str, object]]) -> str:
-    """One line for each record; a missing number is blank."""
-    stream, records = io.StringIO(newline=""), list(records)
-    if records:
-        writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-    return stream.getvalue()
+def records_csv(records: Iterable[Mapping[str, Value]]) -> str:
+    """One line for each record, all of the same keys; a missing number is blank."""
+    records = list(records)
+    return csv_of([list(one) for one in records[:1]] + [list(one.values()) for one in records])
 
 
 def _blocks(contrast: Contrast) -> Iterator[str]:

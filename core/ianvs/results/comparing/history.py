@@ -1,4 +1,4 @@
-"""A metric from one workspace to the next: over commits, or over the days on which they ran."""
+"""A metric from one workspace to the next, over commits or the days on which they ran: as text, data and a picture."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.comparison import meant
 from ianvs.results.comparing.comparison_text import records_csv, table
 from ianvs.results.comparing.sides import row_name
-from ianvs.results.report import LeaderboardRow
+from ianvs.results.report.charts.lines import places_chart
+from ianvs.results.report.charts.shown_rows import legend_sample
+from ianvs.results.report.charts.svg import LineStyle, line_styles
+from ianvs.results.report.document import Picture
 from ianvs.results.report.gather import utc
+from ianvs.results.report.pictures import grid, standalone
 from ianvs.results.report.ranking_table import mean_and_spread
-from ianvs.results.report.values import cell_text, telling
+from ianvs.results.report.values import Value, cell_text, telling
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.results.stored.provenance import output_of
-from ianvs.store import CaseStore
+from ianvs.store import CaseStore, write_atomic
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
@@ -96,7 +104,8 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
     rows: dict[_Key, list[Summary | None]] = {}
     for place, i in enumerate(order):
         for row in jobs[i][1].leaderboard.rows:
-            line = rows.setdefault(_key(row), [None] * len(jobs))
+            settings = tuple(sorted((name, cell_text(value)) for name, value in row.hyperparameters.items()))
+            line = rows.setdefault((row.algorithm, row.testenv, settings), [None] * len(jobs))
             found = row.metrics.get(shown)
             line[place] = found if found is not None and found.mean is not None else None
     placed = (Point(points[i].name, points[i].commit, points[i].changed, moments[i]) for i in order)
@@ -134,11 +143,6 @@ def _commit_times(commits: Iterable[str]) -> dict[str, datetime]:
         with suppress(ValueError):
             found[commit] = datetime.fromtimestamp(int(told or ""), UTC)
     return found
-
-
-def _key(row: LeaderboardRow) -> _Key:
-    settings = tuple(sorted((name, cell_text(value)) for name, value in row.hyperparameters.items()))
-    return row.algorithm, row.testenv, settings
 
 
 def _lines(rows: Mapping[_Key, Sequence[Summary | None]]) -> Iterable[HistoryLine]:
@@ -181,7 +185,7 @@ def history_dict(history: History) -> dict[str, object]:
     }
 
 
-def _records(history: History) -> Iterator[dict[str, object]]:
+def _records(history: History) -> Iterator[dict[str, Value]]:
     for line in history.lines:
         for point, value in zip(history.points, line.values, strict=True):
             yield {
@@ -197,3 +201,41 @@ def _records(history: History) -> Iterator[dict[str, object]]:
                 "std": value.std if value else None,
                 "n": value.n if value else 0,
             }
+
+
+def draw_history(history: History, file: Path) -> Path:
+    """Write it to `file`; the same history makes the same bytes. Raises IanvsError where its suffix is not .svg."""
+    if file.suffix != ".svg":
+        raise IanvsError(
+            f"'{file}' can't be drawn: the name of a picture ends in .svg. rsvg-convert, Inkscape or cairosvg "
+            "make PNG or PDF of that."
+        )
+    write_atomic(file, standalone(history_picture(history)).encode())
+    return file
+
+
+def history_picture(history: History) -> Picture:
+    """Exams below each other; a row has one line style in all of them, and no two rows look the same."""
+    labels = list(dict.fromkeys(line.label for line in history.lines))
+    styles = dict(zip(labels, line_styles(False for _ in labels), strict=True))
+    of_exams: dict[str, list[HistoryLine]] = {}
+    for line in history.lines:
+        of_exams.setdefault(line.testenv, []).append(line)
+    charts = [(exam, _chart(f"h{n}", history, lines, styles)) for n, (exam, lines) in enumerate(of_exams.items())]
+    title = f"{history.metric} over {'commits' if history.by_commit else 'time'}"
+    legend = [{"label": label, "sample": legend_sample(style)} for label, style in styles.items()]
+    return Picture(
+        "history", title, grid(charts, 1), "Bars are one standard deviation over seeds to each side.", legend
+    )
+
+
+def _chart(key: str, history: History, lines: Sequence[HistoryLine], styles: Mapping[str, LineStyle]) -> Markup:
+    known: list[tuple[LineStyle, list[tuple[int, float, float]]]] = []
+    for line in lines:
+        means = ((at, value.mean, value.std or 0.0) for at, value in enumerate(line.values) if value is not None)
+        there = [(at, mean, std) for at, mean, std in means if mean is not None and isfinite(mean)]
+        known.append((styles[line.label], there))
+    better = {True: ", higher is better", False: ", lower is better", None: ""}[history.higher_is_better]
+    labels = [point.label for point in history.points]
+    about = f"{len(lines)} lines over {len(labels)} workspaces; the table of `ianvs history` holds their numbers."
+    return places_chart(key, known, labels, f"{history.metric}{better}", history.metric, about)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,9 +23,8 @@ class MergedExams:
 
     def __init__(self, first: Results) -> None:
         self._first = first
-        self._signatures: dict[str, str] = {}
+        self._names: dict[str, str] = {}  # by what an exam is
         self._columns: dict[str, tuple[MetricColumn, ...]] = {}
-        self._shown: dict[str, None] = dict.fromkeys(first.columns)
         self.budgets: dict[str, BudgetSpec] = {}
         self.notes: dict[Note, None] = {}  # of the jobs that brought an exam: what is said of exams names them
 
@@ -36,14 +35,13 @@ class MergedExams:
             said.append(f"{source.name}: its plugins were called as `contract: {results.contract}` has it; left out.")
             return {}
         for name, signature in source.exam_signatures().items():
-            same = next((known for known, other in self._signatures.items() if other == signature), None)
-            if same is not None:
+            if (same := self._names.get(signature)) is not None:
                 self._hold_against(source, name, same, said)
                 found[name] = same
-            elif name in self._signatures or (self._signatures and "" in (name, *self._signatures)):
-                said.append(f"{source.name}: {_other_exam(name, name in self._signatures)}")
+            elif name in self._columns or (self._columns and "" in (name, *self._columns)):
+                said.append(f"{source.name}: {_other_exam(name, name in self._columns)}")
             else:
-                self._signatures[name] = signature
+                self._names[signature] = name
                 self._columns[name] = results.metrics[name]
                 self.notes |= dict.fromkeys(results.job_notes)
                 if name in results.budgets:
@@ -61,17 +59,15 @@ class MergedExams:
 
     def columns(self) -> tuple[str, ...]:
         """Those that the first job shows, then those of the exams that it does not have."""
-        shown: dict[str, None] = {}
         pairs = [
             (old, new.name, exam)
             for exam, named in self.metrics().items()
             for old, new in zip(self._columns[exam], named, strict=True)
             if not old.metric.mapping
         ]
-        for name in self._shown:
-            shown |= dict.fromkeys(new for old, new, _ in pairs if old.name == name)
-        own = set(self._first.metrics)
-        return tuple(shown | dict.fromkeys(new for _, new, exam in pairs if exam not in own))
+        shown = [new for name in self._first.columns for old, new, _ in pairs if old.name == name]
+        more = [new for _, new, exam in pairs if exam not in self._first.metrics]
+        return tuple(dict.fromkeys([*shown, *more]))
 
     def _hold_against(self, source: Source, name: str, same: str, said: list[str]) -> None:
         known = {column.key for column in self._columns[same]}
@@ -129,7 +125,8 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
     rows: dict[str, tuple[str, Source, TestCase]] = {}  # by all that names a row: its id, and where it is first
     for source in sources:
         names = exams.add(source, plan.said)
-        for case in _named(source, names):
+        fit = (case for case in source.results.ranked_cases if case.testenv in names)
+        for case in (replace(case, testenv=names[case.testenv]) for case in fit):
             if not case.role and (why := _other_row(source, case, rows)):
                 plan.tell(source.name, case, f"left out: {why}")
             else:
@@ -155,13 +152,6 @@ def _told(source: str, what: str, cases: Sequence[str]) -> str:
     return f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
 
 
-def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
-    """Cases of exams that fit, under the merged names of these."""
-    for case in source.results.ranked_cases:
-        if case.testenv in names:
-            yield replace(case, testenv=names[case.testenv])
-
-
 def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Source, TestCase]]) -> str:
     """Why a case belongs to no row of its name: what determines its result differs. "": it fits."""
     name = canonical([case.algorithm, case.testenv, dict(case.hyperparameters), case.modules])
@@ -176,9 +166,8 @@ def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Sourc
 def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: Mapping[str, str]) -> None:
     """The first copy that is finished and whole; else one that failed or was cut off."""
     copies = [source.stored(case, needed) for source in holders]
-    good = [copy for copy in copies if not copy.lacks]
-    rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.lacks != FAILED)
-    kept = next(iter([*good, *rest]), None)
+    able = (copy for copy in copies if not copy.lacks or copy.usable)
+    kept = min(able, key=lambda copy: (bool(copy.lacks), copy.lacks != FAILED), default=None)
     plan.helpful |= {copy.source.name for copy in copies if copy is kept or not copy.lacks}
     if kept is not None:
         plan.chosen[case.id] = kept

@@ -11,7 +11,7 @@ from typing import Any
 
 from ianvs.base.errors import DamagedError, IanvsError, one_line
 from ianvs.base.types import TestCase
-from ianvs.exam.scenarios.drawn import CASE
+from ianvs.exam.scenarios.drawn import CASE, SEEDS
 from ianvs.results.comparing.sides import report_file, stored_results
 from ianvs.results.stored import Results
 from ianvs.results.stored.job_results import REMEDY
@@ -19,7 +19,6 @@ from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
 
 _OF_ALGORITHM = ("as_one", "splitting_method")  # facts about an exam that an algorithm or its paradigm decides
-_SEEDS = ("order_seed", "seed")  # options of scenarios that may be the seed of the case
 FAILED = "it failed"
 
 
@@ -129,6 +128,6 @@ def shown_case(case: TestCase) -> str:
 def _ordered(value: object, seed: int | None) -> object:
     """Facts of an exam in the order of their names; "case" for the case's `seed`."""
     if isinstance(value, Mapping):
-        drawn = {name for name in _SEEDS if seed is not None and value.get(name) == seed}
+        drawn = {name for name in SEEDS if seed is not None and value.get(name) == seed}
         return {name: CASE if name in drawn else _ordered(inner, seed) for name, inner in sorted(value.items())}
     return [_ordered(inner, seed) for inner in value] if isinstance(value, list | tuple) else value

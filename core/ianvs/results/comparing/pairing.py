@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,25 +40,17 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
     Beside the pairs, the rows that only `before` has, and those that only `after` has.
     """
     before, after = (_without(side, before.modules | after.modules) for side in (before, after))
-    exams, theirs = _exam_names(before, after), set(map(id, after.rows))
-
-    def exam(row: SideRow) -> str:
-        return exams.get(row.testenv, row.testenv) if id(row) in theirs else row.testenv
-
-    def content(row: SideRow) -> Hashable:
-        return row.algorithm, exam(row), frozenset(row.settings.items())
-
-    def cases(row: SideRow) -> Hashable:
-        return frozenset(case.id for case in row.cases.values()) or None
-
-    def algorithm(row: SideRow) -> Hashable:
-        return row.algorithm, exam(row)
-
+    exams = _exam_names(before, after)
+    keys: tuple[Callable[[SideRow, str], Hashable], ...] = (
+        lambda row, exam: (row.algorithm, exam, frozenset(row.settings.items())),
+        lambda row, exam: frozenset(case.id for case in row.cases.values()) or None,
+        lambda row, exam: (row.algorithm, exam),
+    )
     found: dict[int, SideRow] = {}
     left = list(after.rows)
-    for key in (content, cases, algorithm):
-        one = _unique(key, [row for row in before.rows if id(row) not in found])
-        other = _unique(key, left)
+    for key in keys:
+        one = _unique((key(row, row.testenv), row) for row in before.rows if id(row) not in found)
+        other = _unique((key(row, exams.get(row.testenv, row.testenv)), row) for row in left)
         for name, row in one.items():
             if name in other:
                 found[id(row)] = other[name]
@@ -75,12 +67,12 @@ def _without(side: Side, modules: frozenset[str]) -> Side:
     return replace(side, rows=tuple(rows))
 
 
-def _unique(key: Callable[[SideRow], Hashable], rows: list[SideRow]) -> Mapping[Hashable, SideRow]:
+def _unique(rows: Iterable[tuple[Hashable, SideRow]]) -> Mapping[Hashable, SideRow]:
     """Rows by key, without those that share one, or have none."""
     found: dict[Hashable, list[SideRow]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return {name: rows[0] for name, rows in found.items() if len(rows) == 1 and name is not None}
+    for key, row in rows:
+        found.setdefault(key, []).append(row)
+    return {key: of_key[0] for key, of_key in found.items() if len(of_key) == 1 and key is not None}
 
 
 def _exam_names(before: Side, after: Side) -> dict[str, str]:

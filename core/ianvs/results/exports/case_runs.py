@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix, TestCase
 from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.results.report import to_frame
-from ianvs.results.report.gather import case_costs, describe_failure, utc
-from ianvs.results.report.values import Value, provenance_facts, shown_hyperparameters, slug
+from ianvs.results.report.gather import case_costs, case_facts, failure_facts, utc
+from ianvs.results.report.values import Value, provenance_facts, slug
 from ianvs.results.stored import Results
 
 Series = tuple[tuple[int, float], ...]
@@ -37,14 +36,17 @@ COSTS_OF_ROUNDS: Mapping[str, str] = {
 """Fields of RoundResult that are costs, with what they mean."""
 
 
+_PARAMS = ("algorithm", "exam", "dataset", "paradigm", "rounds", "seed")
+
+
 @dataclass(frozen=True)
 class CaseRun:
     """What is stored of one case.
 
-    name: see `run_name`. numbers: `final/<column>`, as in the
-    leaderboard, costs included. series: `score/<score>` is the mean over test sets that were asked, and
-    `test/<score>/<test set>` each of them; `metric/<metric>` what a metric over the matrix was after each round,
-    where its source defines that; `cost/<cost>` what each round cost. ended: None where it has not.
+    name: see `run_name`. numbers: `final/<column>`, as in the leaderboard, costs included. series: `score/<score>` is
+    the mean over test sets that were asked, and `test/<score>/<test set>` each of them; `metric/<metric>` what a metric
+    over the matrix was after each round, where its source defines that; `cost/<cost>` what each round cost. ended: None
+    where it has not.
     """
 
     name: str
@@ -108,16 +110,9 @@ def matrix_table(matrix: ScoreMatrix) -> str:
 
 def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) -> CaseRun:
     case = result.case
-    params: dict[str, Value] = {
-        "algorithm": case.algorithm,
-        "exam": case.testenv or results.name,
-        "dataset": result.dataset,
-        "paradigm": case.paradigm,
-        "rounds": len(result.round_names),
-        "seed": case.seed,
-        **{f"module.{kind}": name for kind, name in case.modules},
-        **{f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()},
-    }
+    facts = case_facts(result) | {"exam": case.testenv or results.name}
+    named = [name for name in facts if name.startswith(("module.", "hp."))]
+    params = {name: facts[name] for name in (*_PARAMS, *named)}
     known = {**case_costs(result), **result.metrics}
     numbers = {f"final/{name}": float(value) for name, value in known.items() if value is not None}
     series = {name: one for matrix in result.matrices.values() for name, one in _scores(result, matrix)}
@@ -137,11 +132,8 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
 def _scores(result: CaseResult, matrix: ScoreMatrix) -> Iterator[tuple[str, Series]]:
     """The mean has a value where the leaderboard's would: over all test sets, or, if that has gaps too, those asked."""
     with_gaps = result.metrics.get(matrix.metric) is not None
-    means = []
-    for k, row in enumerate(matrix.values):
-        asked = row[~np.isnan(row)] if with_gaps else row
-        means.append((k, float(asked.mean()) if asked.size else math.nan))
-    yield f"score/{matrix.metric}", _series(means)
+    asked = (row[~np.isnan(row)] if with_gaps else row for row in matrix.values)
+    yield f"score/{matrix.metric}", _series(enumerate(row.mean() if row.size else math.nan for row in asked))
     plain = [test.replace("/", "_") for test in matrix.tests]  # trackers make groups, or folders, at a "/"
     for j, test in enumerate(plain):
         name = test if plain.count(test) == 1 else f"{test} ({j + 1})"
@@ -161,13 +153,12 @@ def _costs(rounds: Sequence[RoundResult]) -> dict[str, Series]:
     }
 
 
-def _series(pairs: Iterator[tuple[int, float]] | enumerate[float] | list[tuple[int, float]]) -> Series:
+def _series(pairs: Iterable[tuple[int, float]]) -> Series:
     return tuple((k, float(value)) for k, value in pairs if math.isfinite(value))
 
 
 def _tags(results: Results, result: CaseResult) -> dict[str, str]:
-    case, failure = result.case, result.failure
-    said = "" if failure is None else hide_secrets(failure.message, case.hyperparameters)
+    case, failed = result.case, failure_facts(result)
     tags = {
         "job": results.name,
         "case": case.id,
@@ -179,7 +170,7 @@ def _tags(results: Results, result: CaseResult) -> dict[str, str]:
         "over_budget": "; ".join(result.over_budget),
         "warnings": "; ".join(result.warnings),
         "remark": result.remark,
-        "failure": "" if failure is None else f"{describe_failure(failure)}: {said}",
+        "failure": f"{failed['error']}: {failed['message']}" if failed["error"] else "",
         "finished_at": result.finished_at or "",
         **{f"text.{name}": text for name, text in result.texts.items()},
         "command": str(results.provenance.get("command") or ""),

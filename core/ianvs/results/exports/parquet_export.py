@@ -59,7 +59,7 @@ _MEANINGS: Mapping[str, str] = {
     "dataset": "name of the dataset",
     "rounds": "number of rounds",
     "status": "finished, or what is missing and why",
-    "bound": "whether it saw past rounds by declaration: a reference, no competitor",
+    "bound": "whether it was given earlier rounds, or all at once: a reference, no competitor",
     "role": "of a reference run: joint or single_task; such a case is no competitor",
     "over_budget": "what went over the exam's budget, in words",
     "adopted": "rounds whose new model passed model_eval",
@@ -91,7 +91,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
     A case is known by its `case` and `algorithm`: two algorithms of the same content share their cases.
     """
     found = {
-        "leaderboard": _columns(_row(row, results) for row in results.leaderboard.rows),
+        "leaderboard": _columns(map(_row, results.leaderboard.rows)),
         "cases": _cases(results),
         "scores": _columns(one for result in results for one in _scores(results, result)),
         "rounds": _columns(one for result in results for one in _rounds(result)),
@@ -104,10 +104,14 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
 
 def meanings(results: Results, table: str, columns: list[str]) -> dict[str, str]:
     """What each column of a table means, in a sentence."""
-    measures = {name: measure.summary for result in results for name, measure in result.measures.items()}
+    known = {name: measure.summary for result in results for name, measure in result.measures.items()}
     if table == "rounds":
-        return {column: {**measures, **COSTS_OF_ROUNDS, **_MEANINGS}.get(column, column) for column in columns}
-    return {column: _meaning(column, _metrics(results), measures) for column in columns}
+        known |= COSTS_OF_ROUNDS
+    else:
+        better = {True: " (more is better)", False: " (less is better)", None: ""}
+        known |= {name: f"{m.summary or m.name}{better[m.direction]}" for name, m in _metrics(results).items()}
+    known |= _MEANINGS
+    return {column: known[column] if column in known else _meaning(column) for column in columns}
 
 
 def _metrics(results: Results) -> dict[str, Metric]:
@@ -115,26 +119,17 @@ def _metrics(results: Results) -> dict[str, Metric]:
     return {**COSTS, **{column.name: column.metric for columns in results.metrics.values() for column in columns}}
 
 
-def _meaning(column: str, metrics: Mapping[str, Metric], measures: Mapping[str, str]) -> str:
-    if column in _MEANINGS:
-        return _MEANINGS[column]
-    if column in metrics:
-        metric = metrics[column]
-        better = {True: " (more is better)", False: " (less is better)", None: ""}[metric.direction]
-        return f"{metric.summary or metric.name}{better}"
-    if column in measures:
-        return measures[column]
+def _meaning(column: str) -> str:
+    """Of what a user or a plugin has named."""
     kind, _, name = column.partition(".")
-    known = {
-        "hp": "hyperparameter",
-        "module": "class of the module",
-        "text": "what this metric said that is no number:",
-    }
-    if kind in known and name:
-        return f"{known[kind]} {name}"
+    if name and kind in _NAMED:
+        return f"{_NAMED[kind]} {name}"
     if column.endswith("_std"):
         return f"sample standard deviation of {column.removesuffix('_std')} over seeds"
     return column
+
+
+_NAMED = {"hp": "hyperparameter", "module": "class of the module", "text": "what this metric said that is no number:"}
 
 
 def _columns(records: Iterable[Mapping[str, object]]) -> Columns:
@@ -153,12 +148,11 @@ def _cases(results: Results) -> Columns:
     return {**{name: frame[name] for name in frame.columns}, **settings, "directory": folders}
 
 
-def _row(row: LeaderboardRow, results: Results) -> dict[str, object]:
-    place = next(c for c in results.leaderboard.columns if c.kind == "rank")
+def _row(row: LeaderboardRow) -> dict[str, object]:
     fixed: dict[str, object] = {
         "testenv": row.testenv,
         "rank": row.rank,
-        "place": str(results.leaderboard.cell(row, place)),
+        "place": str(row.place),
         "algorithm": row.algorithm,
         "row": row.id,
         "paradigm": row.paradigm,
@@ -243,8 +237,5 @@ def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[
         return pd.Series(values, dtype="boolean")
     if (kinds == {int} and fits) or (not kinds and name in _WHOLE):
         return pd.Series(values, dtype="Int64")
-    return pd.Series([None if value is None else _text(value) for value in values], dtype="string")
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    texts = [value if isinstance(value, str | None) else json.dumps(value) for value in values]
+    return pd.Series(texts, dtype="string")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,48 +22,17 @@ _HIDDEN_WHEN_CONSTANT = (*TOLD_ONCE, "testenv")
 _ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adopted")  # paper doesn't scroll
 
 
-@dataclass(frozen=True)
-class PageColumn:
-    """about: lines that say what it means. classes: by which the style sheet knows it.
-
-    hidden: every row says the same, which stands above the table.
+def page_tables(document: Document) -> list[dict[str, object]]:
+    """One for each exam. columns: (id, classes for the style sheet, column of the document). rows: (how it is marked,
+    cells); a cell is (cell of the document, what its column sorts by, picture). same: (title, text) of hidden columns.
     """
-
-    title: str
-    id: str
-    about: tuple[str, ...]
-    classes: str
-    hidden: bool
-
-
-@dataclass(frozen=True)
-class PageCell:
-    """sort: a number or a text by which its column sorts; None: it stands last, whatever the direction."""
-
-    text: str
-    sort: float | str | None
-    picture: Markup | None = None
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """One exam's ranking. rows: (how the row is marked, cells). same: title and value of what is alike in every row."""
-
-    exam: str
-    columns: tuple[PageColumn, ...]
-    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
-    same: tuple[tuple[str, str], ...]
-
-
-def page_tables(document: Document) -> list[PageTable]:
-    """One for each exam."""
     found = document.tables_of("exam ranking") or [document.ranking]
     return [_page_table(table, number) for number, table in enumerate(found) if table.rows]
 
 
-def _page_table(table: Table, number: int) -> PageTable:
+def _page_table(table: Table, number: int) -> dict[str, object]:
     """number: of the exam, which makes ids unique."""
-    columns, cells = [], []
+    columns, same = [], []
     for place, column in enumerate(table.columns):
         hidden = column.blank or (column.constant and len(table.rows) > 1 and column.kind in _HIDDEN_WHEN_CONSTANT)
         told = {
@@ -73,22 +41,23 @@ def _page_table(table: Table, number: int) -> PageTable:
             "row-name": column.kind == "algorithm",  # it stays in sight
             "minor": column.kind not in _ON_PAPER and not column.telling,
         }
-        classes = " ".join(name for name, holds in told.items() if holds)
-        columns.append(PageColumn(column.title, f"t{number}c{place}", column.about, classes, hidden))
-        cells.append(list(_cells(column)))
-    same = tuple((c.title, told[0].text) for c, told in zip(columns, cells, strict=True) if c.hidden and told[0].text)
+        columns.append((f"t{number}c{place}", " ".join(name for name, holds in told.items() if holds), column))
+        if hidden and column.texts[0]:
+            same.append((column.title, column.texts[0]))
     marks = ("lacking" if row.mark in ("failed", "unfinished") else row.mark for row in table.rows)
-    return PageTable(table.rows[0].exam, tuple(columns), tuple(zip(marks, zip(*cells, strict=True), strict=True)), same)
+    rows = list(zip(marks, zip(*map(_cells, table.columns), strict=True), strict=True))
+    return {"exam": table.rows[0].exam, "columns": columns, "rows": rows, "same": same}
 
 
-def _cells(column: TableColumn) -> Iterator[PageCell]:
+def _cells(column: TableColumn) -> Iterator[tuple[Cell, float | str | None, Markup | None]]:
     for place, cell in enumerate(column.cells):
         # What takes no rank keeps its place among the others.
         sort = float(place) if column.kind == "rank" else _sort(cell)
-        yield PageCell(cell.text, sort, rank_bar(*cell.ranks) if cell.ranks else None)
+        yield cell, sort, rank_bar(*cell.ranks) if cell.ranks else None
 
 
 def _sort(cell: Cell) -> float | str | None:
+    """A number or a text; None stands last, whatever the direction."""
     value = cell.value
     if isinstance(value, bool):
         return str(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -22,12 +21,12 @@ from ianvs.results.page.replies import Exams, PageReplies, write_replies
 from ianvs.results.report import Leaderboard
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.charts.critical_difference import critical_difference
-from ianvs.results.report.charts.exam_charts import ExamCharts, Parts, class_bars, exam_charts
-from ianvs.results.report.charts.heatmaps import Heatmaps, Matrices, heatmaps, png_uri
+from ianvs.results.report.charts.exam_charts import class_bars, exam_charts
+from ianvs.results.report.charts.heatmaps import Matrices, heatmaps, png_uri
 from ianvs.results.report.charts.parallel import parallel_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, shown_rows
 from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
-from ianvs.results.report.document import FIRST, Picture
+from ianvs.results.report.document import FIRST
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
 from ianvs.results.report.scenes import scene_sheet
@@ -36,7 +35,7 @@ from ianvs.store.files import write_atomic
 if TYPE_CHECKING:
     import jinja2
 
-_MOST_BARS, _MOST_PARTS = 8, 40  # rows beside each other in bars, and parts of a score
+_MOST_BARS = (8, 40)  # rows beside each other in bars, and parts of a score
 _MOST_BAR_CHARTS = 24
 _SCENE_SIDE = 160  # pixels, the longer side of a picture in the page
 _MOST_SCENE_ROWS, _MOST_SCENE_TESTS = 16, 6
@@ -68,22 +67,16 @@ def write_page(
     return page, directory / "rank" / "replies.csv"
 
 
-@dataclass(frozen=True)
-class PageScenes:
-    """What one row saw and said. lines: test set, and (head, data URI) of its pictures. legend: as of a SceneSheet."""
-
-    label: str
-    seed: int
-    lines: Sequence[tuple[str, Sequence[tuple[str, str]]]]
-    legend: Sequence[tuple[str, str]]
-
-
 class Scenes:
-    """Takes results one after the other; of each row those of the first seed, as the pictures beside the page show."""
+    """Takes results one after the other; of each row those of the first seed, as the pictures beside the page show.
+
+    sheets: of each row what it saw and said. lines: test set, and (head, data URI) of its pictures; legend: as of a
+    SceneSheet.
+    """
 
     def __init__(self, rows: Sequence[ShownRow]) -> None:
         self._rows = {one.key: one for one in rows[:_MOST_SCENE_ROWS]}
-        self.sheets: dict[RowKey, PageScenes] = {}
+        self.sheets: dict[RowKey, dict[str, object]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         one = self._rows.get(key)
@@ -95,7 +88,7 @@ class Scenes:
         lines = [
             (test, [(head, png_uri(_small(head, cell))) for head, cell in cells.items()]) for test, cells in found.lines
         ]
-        self.sheets[key] = PageScenes(one.label, result.case.seed, lines, found.legend)
+        self.sheets[key] = {"label": one.label, "seed": result.case.seed, "lines": lines, "legend": found.legend}
 
 
 def _small(head: str, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -108,14 +101,6 @@ def _small(head: str, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     picture = Image.fromarray(pixels)
     picture.thumbnail((_SCENE_SIDE, _SCENE_SIDE))
     return np.asarray(picture)
-
-
-@dataclass(frozen=True)
-class ExamPictures:
-    exam: str
-    charts: ExamCharts
-    heatmaps: Sequence[Heatmaps]
-    bars: Sequence[Picture]
 
 
 def page_text(
@@ -146,12 +131,22 @@ def page_text(
             for collector in (means, parts, scenes[exam], replies[exam]):
                 collector.add(key, result)
     matrices, by_part = Matrices(), parts.means()
-    groups = len(names) * max(1, len(means.of_scores))
+    groups = len(names) * max(1, len(means.of_scores))  # of heatmaps
+    pictures = []
+    for number, (name, shown) in enumerate(of_exams.items()):
+        scores, exam_key = means.of_exam(name), f"e{number}"  # which makes ids unique
+        maps = [
+            heatmaps(f"{exam_key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
+            for n, found in enumerate(scores.values())
+        ]
+        bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
+        charts = exam_charts(exam_key, leaderboard, name, shown, scores)
+        pictures.append({"exam": name, "charts": charts, "heatmaps": maps, "bars": bars})
     return _template().render(
         document=document,
         summary=_summary(leaderboard, names),
         first=document.said(*FIRST),
-        notes=document.said("ranked by", "bound", "gate", "row", "data", "metric"),
+        notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
         tables=page_tables(document),
         differences=document.tables_of("how sure"),
         searches=[
@@ -160,10 +155,7 @@ def page_text(
         ],
         over_exams=document.tables_of("over exams"),
         mean_ranks=critical_difference("mean-ranks", leaderboard.over_exams),
-        pictures=[
-            _pictures(leaderboard, f"e{number}", name, shown, means, by_part, matrices, groups)
-            for number, (name, shown) in enumerate(of_exams.items())
-        ],
+        pictures=pictures,
         scenes=[(name, list(scenes[name].sheets.values())) for name in names if scenes[name].sheets],
         replies=[(name, asked) for name in names if (asked := replies[name].questions())],
         failures=failed_groups(document.failures, failed),
@@ -174,27 +166,6 @@ def page_text(
         script=Markup(_asset("page.js")),
         policy=_policy(),
     )
-
-
-def _pictures(
-    leaderboard: Leaderboard,
-    key: str,
-    exam: str,
-    rows: Sequence[ShownRow],
-    means: MatrixMeans,
-    parts: Parts,
-    matrices: Matrices,
-    groups: int,
-) -> ExamPictures:
-    """key: of the exam, which makes ids unique. groups: of heatmaps in the page."""
-    scores = means.of_exam(exam)
-    maps = [
-        heatmaps(f"{key}h{n}", rows, found, matrices, leaderboard.baseline, groups)
-        for n, found in enumerate(scores.values())
-    ]
-    bars = class_bars(f"{key}b", exam, rows, parts, _MOST_BARS, _MOST_PARTS)
-    charts = exam_charts(key, leaderboard, exam, rows, scores)
-    return ExamPictures(exam, charts, maps, list(islice(bars, _MOST_BAR_CHARTS)))
 
 
 def _summary(leaderboard: Leaderboard, names: list[str]) -> str:

@@ -5,8 +5,8 @@ Each carries its meaning, so that nobody has to guess it from its title.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from ianvs.base.types import Measure
@@ -14,16 +14,14 @@ from ianvs.config.contracts import contracts
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
 from ianvs.results.report.values import decimals_for, shown_number, signed_number
 from ianvs.results.stats import Agreement, Summary, compare
 
-_Standing = Literal["rank", "rank_low", "rank_high", "tier"]
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
 _About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]
-Kind = Literal[_Standing, _NamedByUser, _About, "cost", "status", "time", "url"]
+Kind = Literal["rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, "cost", "status", "time", "url"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,13 @@ class Column:
     key: str = ""
     meaning: str = ""
     higher_is_better: bool | None = None  # None: neither
+    metric: Metric | None = field(default=None, compare=False, repr=False)  # of a column of kind "metric"
 
 
+_RANK = (
+    'place among those that play by the rules; "bound" is a reference, "over" went over the budget of the exam, "-" no '
+    "place"
+)
 _ALWAYS_SHOWN = ("train_seconds", "eval_seconds", "peak_memory_mb")
 _MODULE = {"basemodel": "the network, where the plugin names it; else the name of its class in the algorithm's yaml"}
 _ADOPTED = "rounds whose new model passed model_eval and replaced the one before, of all rounds of all seeds"
@@ -47,13 +50,6 @@ STANDING = (
     Column("Rank_high", "rank_high", meaning="the number of methods less those that are surely worse"),
     Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated"),
 )
-
-
-def _standing_of(rows: Sequence[LeaderboardRow]) -> Iterator[Column]:
-    """Each says what its intervals allow for."""
-    samples = all(row.standing_here for row in rows if row.standing)
-    over = "over other seeds and other test samples" if samples else "over other seeds, on these test samples"
-    yield from (replace(column, meaning=f"{column.meaning}, {over} (docs/statistics.md)") for column in STANDING)
 
 
 AGREES = (
@@ -75,71 +71,54 @@ def title_of(name: str) -> str:
 
 def make_columns(
     metrics: Sequence[tuple[str, Metric]], cases: Sequence[RowCases], rows: Sequence[LeaderboardRow], *, chosen: bool
-) -> tuple[Column, ...]:
-    """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
+) -> Iterator[Column]:
+    """The columns of a leaderboard, in order; `with_distinct_titles` tells them apart.
 
     A cost that the testenv asks for has no second column: it stands among the metrics, under the title of the cost.
     metrics: (column name, metric) in the testenv's order. cases: those of `rows`, in the order of the plan.
     chosen: whether rows were chosen from several configurations.
     """
-    measured = {key for row in rows for key in row.costs if row.cost(key) is not None}
-    published = {name for row in rows for name in row.published}
-    asked = {metric.name for _, metric in metrics if metric.level == "system"}
-    shown = {*_ALWAYS_SHOWN, *measured} - asked
-    columns = [
-        Column(
-            "Rank",
-            "rank",
-            meaning='place among those that play by the rules; "bound" is a reference, "over" went over the budget of '
-            'the exam, "-" no place',
-        ),
-        *(_standing_of(rows) if any(row.standing for row in rows) else ()),
-        Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
-    ]
+    yield Column("Rank", "rank", meaning=_RANK)
+    if any(row.standing for row in rows):
+        samples = all(row.standing_here for row in rows if row.standing)  # what the intervals allow for
+        over = "over other seeds and other test samples" if samples else "over other seeds, on these test samples"
+        for column in STANDING:
+            yield replace(column, meaning=f"{column.meaning}, {over} (docs/statistics.md)")
+    yield Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml")
     if any(row.testenv for row in rows):
-        columns.append(Column("Testenv", "testenv", meaning="which testenv of the job; each has its own ranking"))
+        yield Column("Testenv", "testenv", meaning="which testenv of the job; each has its own ranking")
+    published = {name for row in rows for name in row.published}
     for name, metric in metrics:
         title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
-        meaning = metric.summary or name
-        columns.append(Column(title, "metric", name, meaning, metric.direction))
-        columns.append(Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds"))
+        yield Column(title, "metric", name, metric.summary or name, metric.direction, metric)
+        yield Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds")
         if name in published:
-            columns += [
-                Column(f"{title}_published", "published", name, f"{title} as others published it", metric.direction),
-                Column(f"{title}_published_std", "published_std", name, "its standard deviation over their runs"),
-                Column(f"{title}_agrees", "agrees", name, AGREES),
-            ]
-    columns += [
-        Column("Paradigm", "paradigm", meaning="how a case is examined"),
-        Column("Round", "round", meaning="number of rounds"),
-        Column("Dataset", "dataset", meaning="name of the dataset"),
-    ]
-    kinds = sorted(
-        dict.fromkeys(kind for row in cases for kind, _ in row.case.modules), key=lambda kind: kind != "basemodel"
-    )
-    columns += [Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}")) for kind in kinds]
-    columns += [
-        Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}")
-        for name in dict.fromkeys(name for row in cases for name in row.case.hyperparameters)
-    ]
+            yield Column(f"{title}_published", "published", name, f"{title} as others published it", metric.direction)
+            yield Column(f"{title}_published_std", "published_std", name, "its standard deviation over their runs")
+            yield Column(f"{title}_agrees", "agrees", name, AGREES)
+    yield Column("Paradigm", "paradigm", meaning="how a case is examined")
+    yield Column("Round", "round", meaning="number of rounds")
+    yield Column("Dataset", "dataset", meaning="name of the dataset")
+    kinds = dict.fromkeys(kind for row in cases for kind, _ in row.case.modules)
+    for kind in sorted(kinds, key=lambda kind: kind != "basemodel"):
+        yield Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}"))
+    for name in dict.fromkeys(name for row in cases for name in row.case.hyperparameters):
+        yield Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}")
     if any(row.adopted is not None for row in rows):
-        columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
+        yield Column("Adopted", "adopted", meaning=_ADOPTED)
     if chosen:
-        columns.append(Column("Tried", "tried", meaning="how many configurations it was chosen from"))
-    columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
+        yield Column("Tried", "tried", meaning="how many configurations it was chosen from")
+    yield Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std")
     if any(row.pareto for row in rows):
-        columns.append(Column("Pareto", "pareto", meaning=_PARETO))
+        yield Column("Pareto", "pareto", meaning=_PARETO)
+    measured = {key for row in rows for key in row.costs if row.cost(key) is not None}
+    shown = {*_ALWAYS_SHOWN, *measured} - {metric.name for _, metric in metrics if metric.level == "system"}
     costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}
     costs |= {key: measure for row in cases for key, measure in row.measures.items() if key not in COSTS}
-    columns += [
-        Column(title_of(key), "cost", key, f"{cost.summary.rstrip('.')}. Mean over seeds")
-        for key, cost in costs.items()
-    ]
-    columns += [
-        Column("Status", "status", meaning="finished, or what is missing and why"),
-        Column("Time", "time", meaning="when the row's last case ended, UTC"),
-    ]
-    return _with_distinct_titles(columns)
+    for key, cost in costs.items():
+        yield Column(title_of(key), "cost", key, f"{cost.summary.rstrip('.')}. Mean over seeds")
+    yield Column("Status", "status", meaning="finished, or what is missing and why")
+    yield Column("Time", "time", meaning="when the row's last case ended, UTC")
 
 
 def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...]:
@@ -151,11 +130,14 @@ def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...
     return tuple(replace(known[kind, key], title=title) for kind, key, title in listed)
 
 
-def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:
-    """A hyperparameter named `time` must not be mistaken for the column Time: fixed columns keep their titles.
+def with_distinct_titles(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """All different, whatever the case of letters.
+
+    A hyperparameter named `time` must not be mistaken for the column Time: fixed columns keep their titles.
 
     Nor may titles differ in case alone (the score `acc` and `ACC` over its matrix): many a reader takes them for one.
     """
+    columns = list(columns)
     named_by_user = get_args(_NamedByUser)
     taken = {column.title.casefold() for column in columns if column.kind not in named_by_user}
     for kind in named_by_user:
@@ -168,11 +150,6 @@ def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:
             taken.add(title.casefold())
             columns[position] = replace(column, title=title)
     return tuple(columns)
-
-
-def by_column(published: Mapping[str, PublishedSpec], columns: Sequence[str]) -> dict[str, PublishedSpec]:
-    """What is published of one algorithm, by the columns that its metrics have."""
-    return {column: spec for name, spec in published.items() for column in columns_named(name, columns)}
 
 
 def published_summary(spec: PublishedSpec | None) -> Summary | None:

@@ -18,11 +18,14 @@ from ianvs.results.report.values import Value
 TableKind = Literal["ranking", "exam ranking", "how sure", "search", "over exams", "test sets", "numbers"]
 HowToRead = Literal["ranked by", "statement", "seeds", "published", "definition"]
 ToKnow = Literal[
-    "settings", "version", "partial", "bound", "gate", "row", "remark", "failed", "sealing", "data", "metric"
+    "settings", "version", "partial", "limit", "bound", "gate", "row", "remark", "failed", "sealing", "data", "metric"
 ]  # fmt: skip
 NoteKind = HowToRead | ToKnow
 FIRST: tuple[NoteKind, ...] = ("settings", "version", "partial")
 """Notes without which a ranking is misread: they stand above it."""
+
+BELOW: tuple[NoteKind, ...] = ("ranked by", "statement", "limit", "bound", "gate", "row", "sealing", "data", "metric")
+"""Those that stand below it as they are."""
 
 TO_KNOW: tuple[NoteKind, ...] = get_args(ToKnow)
 

@@ -17,7 +17,10 @@ def exam_text(name: str, exam: Exam) -> str:
         [k, round_.name, len(round_.train), _classes(exam, round_), _told(round_)]
         for k, round_ in enumerate(exam.rounds, 1)
     ]
-    tests = [[test.name, len(test.test), _classes(exam, test), _adapted(test)] for test in exam.tests]
+    tests = [
+        [test.name, len(test.test), _classes(exam, test), "" if test.adapt is None else f"{len(test.adapt)} samples"]
+        for test in exam.tests
+    ]
     blocks = [
         f"{name}: {dataset.name}, {len(dataset.train)} training and {len(dataset.test)} test samples",
         *(f"  {line}" for line in _rules(exam)),
@@ -62,7 +65,3 @@ def _told(round_: Round) -> str:
         return "told"
     withheld = int((round_.labels == -1).sum())
     return "withheld" if withheld == len(round_.labels) else f"changed, {withheld} withheld"
-
-
-def _adapted(test: TestSet) -> str:
-    return "" if test.adapt is None else f"{len(test.adapt)} samples"

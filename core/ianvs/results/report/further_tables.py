@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from math import sqrt
 
 from ianvs.results.report.document import Table, text_table
 from ianvs.results.report.leaderboard import Leaderboard
@@ -38,8 +37,8 @@ def _how_sure(leaderboard: Leaderboard) -> Table:
         ("Algorithm", lambda row: row.algorithm),
         ("Hyperparameters", lambda row: row.settings(telling)),
         (metric, lambda row: _number(row.metrics[metric].mean, 4)),
-        ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0], 2)),
-        ("of samples", lambda row: _number(standard_errors(row, metric)[1], 2)),
+        ("Error of seeds", lambda row: _number(row.errors(metric)[0], 2)),
+        ("of samples", lambda row: _number(row.errors(metric)[1], 2)),
         ("Ranks on this test set", lambda row: _ranks(row.standing_here)),
         ("Minus the best", lambda row: difference_text(row.to_best)),
         (f"Minus {leaderboard.baseline}", lambda row: difference_text(row.to_baseline)),
@@ -51,13 +50,6 @@ def _how_sure(leaderboard: Leaderboard) -> Table:
     )
     lines = zip(*(cells for _, cells in told), strict=True)
     return text_table("how sure", [title for title, _ in told], list(lines), title="How sure", above=said)
-
-
-def standard_errors(row: LeaderboardRow, metric: str) -> tuple[float | None, float | None]:
-    """Of the mean: as it would vary with other seeds, and with other test samples; None where that is not known."""
-    summary, groups = row.metrics[metric], row.samples.get(metric)
-    seeds = None if summary.std is None else summary.std / sqrt(summary.n)
-    return seeds, None if groups is None else float(groups.mean(axis=0).std(ddof=1)) / sqrt(groups.shape[1])
 
 
 def _ranks(found: RankInterval | None) -> str:
@@ -84,10 +76,11 @@ def _over_exams(found: MethodsOverExams) -> Table:
         if one is None:
             lines.append([short[i], "lacks an exam", *[""] * (len(heads) - 2)])
             continue
-        sign = 1 if found.higher else -1
-        mean = [sign * one.mean, *([sign * end for end in one.mean_interval][::sign] if one.mean_interval else [])]
+        ends = one.mean_interval
+        if ends is not None and not found.higher:
+            ends = -ends[1], -ends[0]
         cells = [short[i], _with_interval(one.mean_rank, one.mean_rank_interval, 2), f"{one.win_rate:.2f}"]
-        cells += [_with_interval(mean[0], (mean[1], mean[2]) if len(mean) > 1 else None, 3)]
+        cells += [_with_interval(one.mean if found.higher else -one.mean, ends, 3)]
         cells += [f"{standing.tier} ({_ranks(standing)})" if standing else ""]
         cells += [_with_interval(one.iqm, one.iqm_interval, 3)] if one.iqm is not None else []
         lines.append(cells)

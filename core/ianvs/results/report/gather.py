@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,23 +15,11 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
-from ianvs.results.report.values import shown_hyperparameters
+from ianvs.results.report.values import Value, shown_hyperparameters
 from ianvs.results.stats import Summary, summarise
 
 _SHORT = 100  # characters of an error message in the Status column
 _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
-
-
-@dataclass
-class TestScores:
-    """Scores on one test set, one for each seed: just after its round (None where it has none), and at the end."""
-
-    __test__ = False  # the name is not an invitation to pytest
-
-    score: str
-    names: dict[str, None] = field(default_factory=dict)  # several where each seed has an exam of its own
-    learned: list[float | None] = field(default_factory=list)
-    final: list[float | None] = field(default_factory=list)
 
 
 @dataclass
@@ -50,7 +38,9 @@ class RowCases:
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
-    tests: dict[int, TestScores] = field(default_factory=dict)  # of the first score, by position of the test set
+    first_score: str = ""
+    # Of it by position of the test set, of each seed: name, just after its round (None where it has none), at the end.
+    tests: dict[int, list[tuple[str, float | None, float]]] = field(default_factory=dict)
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
@@ -61,8 +51,7 @@ class RowCases:
     waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
     damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
     basemodel: str = ""
-    judged: int = 0  # rounds that passed a gate or did not
-    adopted: int = 0  # those of them whose new model stayed
+    passes: list[bool] = field(default_factory=list)  # of rounds with a gate: whether their new model stayed
 
     def add(self, result: CaseResult, metrics: Sequence[str], root: Path | None) -> None:
         if result.case.id in self.seen:
@@ -86,9 +75,7 @@ class RowCases:
             self.warnings |= dict.fromkeys(result.warnings)
             self.basemodel = self.basemodel or result.basemodel
             self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
-            if any(round_.gate_scores is not None for round_ in result.rounds):
-                self.judged += len(result.rounds) - 1
-                self.adopted += sum(round_.adopted for round_ in result.rounds[1:])
+            self.passes += gate_passes(result) or []
             if result.remark:
                 self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:
@@ -105,12 +92,11 @@ class RowCases:
         matrix = next(iter(result.matrices.values()), None)
         if matrix is None:
             return
+        self.first_score = matrix.metric
         per_round = len(matrix.tests) == len(matrix.values) - 1
         for j, test in enumerate(matrix.tests):
-            scores = self.tests.setdefault(j, TestScores(matrix.metric))
-            scores.names[test] = None
-            scores.learned.append(float(matrix.values[j + 1, j]) if per_round else None)
-            scores.final.append(float(matrix.values[-1, j]))
+            learned = float(matrix.values[j + 1, j]) if per_round else None
+            self.tests.setdefault(j, []).append((test, learned, float(matrix.values[-1, j])))
 
 
 def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | None) -> list[RowCases]:
@@ -135,6 +121,44 @@ def case_costs(result: CaseResult) -> Mapping[str, float | None]:
     """The costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
     own = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
     return own | {key: measured(key, result.rounds) for key in COSTS}
+
+
+def gate_passes(result: CaseResult) -> list[bool] | None:
+    """Of each round, whether its new model stayed; None without a gate."""
+    gated = any(round_.gate_scores is not None for round_ in result.rounds)
+    return [round_.adopted for round_ in result.rounds[1:]] if gated else None
+
+
+def case_facts(result: CaseResult) -> dict[str, Value]:
+    """What a case is and how it stands: modules as `module.<type>`, hyperparameters as `hp.<name>` (secrets hidden), so
+    that no name of an author meets one of ours.
+    """
+    case, adopted = result.case, gate_passes(result)
+    return {
+        "case": case.id,
+        "row": case.row,
+        "algorithm": case.algorithm,
+        "seed": case.seed,
+        "paradigm": case.paradigm,
+        "dataset": result.dataset,
+        "rounds": len(result.round_names),
+        "status": result.status,
+        "bound": result.bound,
+        "testenv": case.testenv,
+        "role": case.role,
+        "over_budget": "; ".join(result.over_budget),
+        **({} if adopted is None else {"adopted": sum(adopted)}),
+        **{f"module.{kind}": name for kind, name in case.modules},
+        **{f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()},
+    }
+
+
+def failure_facts(result: CaseResult) -> dict[str, str | None]:
+    """Its error and message, without secrets; None each where there is no failure."""
+    if result.failure is None:
+        return {"error": None, "message": None}
+    message = hide_secrets(result.failure.message, result.case.hyperparameters)
+    return {"error": describe_failure(result.failure), "message": message}
 
 
 def describe_failure(failure: Failure) -> str:
@@ -163,14 +187,9 @@ def utc(moment: str) -> datetime:
 
 def _failed(result: CaseResult, root: Path | None) -> FailedCase:
     failure = result.failure or Failure("lost", "", "no reason was recorded")
-    return FailedCase(
-        id=result.case.id,
-        seed=result.case.seed,
-        error=describe_failure(failure),
-        message=hide_secrets(failure.message, result.case.hyperparameters)[:_LONGEST_MESSAGE],
-        log=failure.log,
-        log_shown=shown_log(failure.log, root),
-    )
+    message = hide_secrets(failure.message, result.case.hyperparameters)[:_LONGEST_MESSAGE]
+    log, shown = failure.log, shown_log(failure.log, root)
+    return FailedCase(result.case.id, result.case.seed, describe_failure(failure), message, log, shown)
 
 
 def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
@@ -201,21 +220,24 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         samples=_samples(group, order) if complete else {},
         test_samples=group.test_samples,
         costs=costs,
-        tests={
-            common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
-            for j, found in (group.tests.items() if complete else ())
-        },
+        tests=dict(_tests(group)) if complete else {},
         bound=group.bound,
         failures=tuple(group.failures),
         status=_status(group, expected, metrics),
         testenv=group.case.testenv,
-        adopted=(group.adopted, group.judged) if group.judged else None,
+        adopted=(sum(group.passes), len(group.passes)) if group.passes else None,
         over_budget=tuple(group.over_budget),
         urls=tuple(f"cases/{case_id}" for case_id in sorted(group.seen)),
         texts={name: "; ".join(said) for name, said in group.texts.items()} if complete else {},
         remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
     )
+
+
+def _tests(group: RowCases) -> Iterator[tuple[str, tuple[str, Summary, Summary]]]:
+    for j, found in group.tests.items():
+        names, learned, final = zip(*found, strict=True)
+        yield common_name(names, "test set", j), (group.first_score, summarise(learned), summarise(final))
 
 
 def _samples(group: RowCases, order: Sequence[int]) -> dict[str, NDArray[np.float64]]:

@@ -4,42 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ianvs.results.report.document import Cell, Document, Table, TableColumn
 
+_TEXTS = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
+_FORMULAS = {"±": "pm", "×": "times", "·": "cdot", "≤": "leq", "≥": "geq", "≈": "approx", "∞": "infty", "µ": "mu"}
+_PRINTED = {"−": "$-$", "–": "--", "—": "---", "“": "``", "”": "''", "‘": "`", "’": "'", "…": r"\dots{}"}
 _SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "−": "$-$",
-    "–": "--",
-    "—": "---",
-    "…": r"\dots{}",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "≈": r"$\approx$",
+    **{character: rf"\{character}" for character in "{}$&#%_"},
+    **{character: rf"\text{name}{{}}" for character, name in _TEXTS.items()},
+    **{character: rf"$\{name}$" for character, name in _FORMULAS.items()},
+    **_PRINTED,
     "→": r"$\rightarrow$",
-    "∞": r"$\infty$",
     "°": r"$^{\circ}$",
-    "µ": r"$\mu$",
-    "“": "``",
-    "”": "''",
-    "‘": "`",
-    "’": "'",
 }
 # Greek letters have commands by their names, but for those that look like Latin ones.
 _GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER (\w+)$")
@@ -99,10 +77,8 @@ def _first_columns(table: Table) -> dict[str, list[str]]:
 
 
 def _arrow(column: TableColumn) -> str:
-    return _ARROWS[column.source.higher_is_better if column.source else None]
-
-
-_ARROWS: Mapping[bool | None, str] = {True: r" $\uparrow$", False: r" $\downarrow$", None: ""}
+    up = column.source and column.source.higher_is_better
+    return "" if up is None else r" $\uparrow$" if up else r" $\downarrow$"
 
 
 def escaped(text: str) -> str:

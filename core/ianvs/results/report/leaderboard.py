@@ -13,12 +13,17 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.results.report.columns import Column, Kind, agreement, by_column, make_columns
+from ianvs.results.report.columns import Column, Kind, agreement, make_columns, with_distinct_titles
 from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
-from ianvs.results.report.pareto import cost_tolerance
-from ianvs.results.report.ranking import ExamSignificance, MethodsOverExams, methods_over_exams, ranked_by_testenv
+from ianvs.results.report.ranking import (
+    ExamSignificance,
+    MethodsOverExams,
+    cost_tolerance,
+    methods_over_exams,
+    ranked_by_testenv,
+)
 from ianvs.results.report.statements import noise_statement, sealing_note, statements
 from ianvs.results.report.values import Value
 from ianvs.store import Study
@@ -51,7 +56,6 @@ class Leaderboard:
 
     columns: tuple[Column, ...]
     rows: tuple[LeaderboardRow, ...]
-    metrics: tuple[Metric, ...]  # of the metric columns, in their order
     sort_by: tuple[tuple[str, bool], ...]  # (metric column, descending)
     seeds: int  # expected per row
     references: tuple[LeaderboardRow, ...] = ()
@@ -100,8 +104,7 @@ class Leaderboard:
             if chosen(column.key, wanted.get(column.kind, ("all",)))
             and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
         )
-        metrics = (metric for key, metric in zip(shown, self.metrics, strict=True) if chosen(key, wanted["metric"]))
-        return replace(self, columns=columns, rows=rows, metrics=tuple(metrics))
+        return replace(self, columns=columns, rows=rows)
 
 
 _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
@@ -157,35 +160,31 @@ def build_leaderboard(
     sort_by = _sort_keys(rank, shown)
     names = [name for name, _ in shown]
     given = dict(sort_by)  # where a metric does not say which is better, who sorts by it does
-    shown = [
-        (
-            name,
-            replace(m, higher_is_better=given[name], direction_known=True)
-            if m.direction is None and name in given
-            else m,
-        )
-        for name, m in shown
-    ]
+    for place, (name, metric) in enumerate(shown):
+        if metric.direction is None and name in given:
+            shown[place] = name, replace(metric, higher_is_better=given[name], direction_known=True)
     everything = gather(results, names, root)
     groups = [group for group in everything if not group.case.role]
-    theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
-    listed = [replace(row_of(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
+    listed = []
+    for group in groups:
+        theirs = published.get(group.case.algorithm, {}).items()
+        by_column = {column: spec for name, spec in theirs for column in columns_named(name, names)}
+        listed.append(replace(row_of(group, seeds), published=by_column))
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
     repeated = [group for group in everything if group.case.role == "repeat"]
     rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
-    columns = make_columns(shown, groups, rows, chosen=chosen is not None)
-    noise = noise_statement(rows, repeated, sort_by[0][0]) if sort_by else ""
-    notes = [
-        Note("data", note, about="testenv") for note in dict.fromkeys(note for group in groups for note in group.notes)
-    ]
+    said = [*statements(rows, significance, sort_by[0][0] if sort_by else ""), *(chosen.said if chosen else ())]
+    if sort_by:
+        said.append(noise_statement(rows, repeated, sort_by[0][0]))
+    of_data = dict.fromkeys(note for group in groups for note in group.notes)
+    notes = [Note("data", note, about="testenv") for note in of_data]
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
         told = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
         notes.append(Note("data", told, remedy="Run the job again to have them made anew."))
     return Leaderboard(
-        columns,
+        with_distinct_titles(make_columns(shown, groups, rows, chosen=chosen is not None)),
         rows,
-        tuple(metric for _, metric in shown),
         sort_by,
         seeds,
         references=tuple(row_of(group, seeds) for group in everything if group.case.role),
@@ -193,16 +192,7 @@ def build_leaderboard(
         sealing=sealing_note({one for group in groups for one in group.sealings}, contract),
         significance=significance,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
-        statements=tuple(
-            filter(
-                None,
-                (
-                    *statements(rows, significance, sort_by[0][0] if sort_by else ""),
-                    *(chosen.said if chosen else ()),
-                    noise,
-                ),
-            )
-        ),
+        statements=tuple(filter(None, said)),
         baseline=rank.baseline,
         contract=contract,
     )

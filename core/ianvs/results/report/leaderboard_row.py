@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import sqrt
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,13 +17,8 @@ from ianvs.exam.metrics.system import SYSTEM
 from ianvs.results.report.values import Value, cell_text
 from ianvs.results.stats import Difference, RankInterval, Summary
 
-COSTS: Mapping[str, Metric] = MappingProxyType(
-    {
-        metric.name: metric
-        for metric in SYSTEM
-        if metric.name not in ("samples_per_second", "memory_mb", "samples_transfer_ratio", "samples_transfer_share")
-    }
-)
+_ONLY_ASKED = ("samples_per_second", "memory_mb", "samples_transfer_ratio", "samples_transfer_share")
+COSTS: Mapping[str, Metric] = MappingProxyType({one.name: one for one in SYSTEM if one.name not in _ONLY_ASKED})
 """What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
 
 RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
@@ -65,7 +61,7 @@ class LeaderboardRow:
     by_seed: Mapping[str, tuple[float | None, ...]]  # the same of each seed, in the order of `seeds`
     costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
     tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
-    bound: bool  # a reference: it saw past rounds by declaration, or all of them at once
+    bound: bool  # a reference: it was given earlier rounds, or all of them at once
     failures: tuple[FailedCase, ...]
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
@@ -85,7 +81,7 @@ class LeaderboardRow:
     to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
     tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
-    pareto: bool = False  # see pareto.py
+    pareto: bool = False  # see ranking.with_pareto
 
     @property
     def complete(self) -> bool:
@@ -94,6 +90,12 @@ class LeaderboardRow:
     def mean(self, metric: str) -> float | None:
         """Of a metric's column."""
         return self.metrics[metric].mean if metric in self.metrics else None
+
+    def errors(self, metric: str) -> tuple[float | None, float | None]:
+        """Standard errors of its mean: over other seeds, and over other test samples; None where that is not known."""
+        summary, groups = self.metrics[metric], self.samples.get(metric)
+        seeds = None if summary.std is None else summary.std / sqrt(summary.n)
+        return seeds, None if groups is None else float(groups.mean(axis=0).std(ddof=1)) / sqrt(groups.shape[1])
 
     def cost(self, name: str) -> float | None:
         """Mean of a cost, by key of COSTS or by name of its paradigm's measure."""

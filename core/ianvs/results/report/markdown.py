@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
-from ianvs.results.report.document import FIRST, Document, FailureGroup, Table, TableColumn
+from ianvs.results.report.document import BELOW, FIRST, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.ranking_table import constants_note, without_constants
 
 # What github makes a link of without any brackets too; an underscore marks nothing within a word.
@@ -16,7 +16,7 @@ _MARKUP = re.compile(r"[]|*<`\\[~&$]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[+-](?= )|:
 def markdown(document: Document) -> str:
     """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again."""
     columns, told_once = without_constants(document.ranking.columns)
-    notes = document.said("ranked by", "statement", "bound", "gate", "row", "sealing", "seeds", "data", "metric")
+    notes = document.said(*BELOW, "seeds")
     remarks = [f"{_escape(one.subject)}: {_escape(one.text)}" for one in document.notes if one.kind == "remark"]
     below = [*document.tables_of("over exams"), *document.tables_of("test sets")]
     blocks = [

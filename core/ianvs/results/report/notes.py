@@ -8,7 +8,9 @@ from ianvs.results.report.columns import AGREES
 from ianvs.results.report.document import FailureGroup, Note
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.ranking_table import row_name, varied
+from ianvs.results.stats.standing import unseen_failure
 
 _SHOWN = 3  # subjects of one note
 
@@ -38,10 +40,10 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     if said := _ranked_by(leaderboard):
         yield Note("ranked by", said)
     yield from (Note("statement", said) for said in leaderboard.statements)
+    yield from (note for told in leaderboard.significance for note in _limits(told))
     if said := _bounds(leaderboard):
         yield Note("bound", said)
-    stuck = [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]
-    if stuck:
+    if stuck := [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]:
         yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
     # Complete, and yet there is more to say: a metric that some of its seeds do not have.
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
@@ -81,6 +83,26 @@ def _ranked_by(leaderboard: Leaderboard) -> str:
     many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
     spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
     return f"Ranked by {', then '.join(keys)}. {spread}"
+
+
+def _limits(told: ExamSignificance) -> Iterator[Note]:
+    """What the intervals of an exam do not cover."""
+    fewest = told.counts[0]
+    rare = f"A failure that {fewest} seed{'s have' if fewest > 1 else ' has'} not shown may still be as probable as "
+    said = [f"{rare}{100 * unseen_failure(fewest):.0f} %."]
+    if fewest == 2:
+        said.append("Two seeds separate next to nothing: run a third.")
+    if fewest == 4 and told.pairs.apart.any():
+        said.append("From a fifth seed on variances are pooled by their median, which can undo a separation.")
+    yield from (Note("limit", one, told.testenv, "testenv") for one in said)
+    for row, seeds in told.wild.items():
+        known = [score for score in told.scores[:, row].tolist() if score == score]
+        far, every = (", ".join(f"{score:.4g}" for score in some) for some in (told.scores[seeds, row], known))
+        collapsed = (
+            f"{len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from their median ({far}; "
+            f"all: {every}); intervals take scores for normal draws, which these are not."
+        )
+        yield Note("limit", collapsed, f"{told.rows[row]}{f' in {told.testenv}' if told.testenv else ''}", "row")
 
 
 def _bounds(leaderboard: Leaderboard) -> str:
@@ -133,8 +155,8 @@ def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
     """One for each metric column: which definition it is; and what is said of published numbers."""
     from ianvs.exam.metrics.table import legend
 
-    names = (column.key for column in leaderboard.columns if column.kind == "metric")
-    yield from (Note("definition", line) for line in legend(zip(names, leaderboard.metrics, strict=True)))
+    metrics = [(column.key, column.metric) for column in leaderboard.columns if column.metric is not None]
+    yield from (Note("definition", line) for line in legend(metrics))
     if any(row.published for row in leaderboard.rows):
         yield Note("definition", AGREES, "agrees")
 

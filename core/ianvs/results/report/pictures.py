@@ -99,18 +99,15 @@ def _heatmap(one: ShownRow, found: RowScore) -> Picture:
     title = f"{row_name(row)}: {found.score}" + (" (bound)" if row.bound else "")
     svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, scale)
     bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
-    return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, _settings(row), bar)
+    seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
+    note = ", ".join(filter(None, (row.settings(), seeds)))
+    return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, note, bar)
 
 
 def _scenes(row: LeaderboardRow, sheet: SceneSheet) -> Picture:
     title = f"{row.algorithm}: predictions after each round"
     note = ", ".join(filter(None, (row.settings(), f"seed {row.seeds[0]}")))
     return Picture(f"{_file_of_row(row)}-scenes", title, sheet_png(sheet, title, note), note)
-
-
-def _settings(row: LeaderboardRow) -> str:
-    seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
-    return ", ".join(filter(None, (row.settings(), seeds)))
 
 
 def _file_of_row(row: LeaderboardRow) -> str:

@@ -1,29 +1,25 @@
-"""The order of rows and how sure it is: ranks, standings, differences to the best and to a baseline; several exams."""
+"""The order of rows and how sure it is: ranks, standings, differences to the best and to a baseline; several exams; and
+rows that no other beats in score, training time and memory by more than noise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.pareto import SAME_COST, with_pareto
 from ianvs.results.report.values import telling
-from ianvs.results.stats import (
-    Difference,
-    OverExams,
-    Pairs,
-    RankInterval,
-    Standings,
-    over_exams,
-    rank,
-    standings,
-)
-from ianvs.results.stats.standing import wild_seeds
+from ianvs.results.stats import Difference, OverExams, Pairs, RankInterval, Standings, over_exams, rank, standings
+from ianvs.results.stats.standing import pareto_front, wild_seeds
+from ianvs.results.stats.summary import Array
 
-Floats = NDArray[np.float64]
+_TIME = ("train_cpu_seconds", "train_seconds")  # the first that is known
+_MEMORY = "peak_memory_mb"
+SAME_COST = MappingProxyType({**dict.fromkeys(_TIME, 0.1), _MEMORY: 0.02})
+"""By cost, the share within which two are the same, where nothing is known of the machine."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class ExamSignificance:
     metric: str
     rows: tuple[str, ...]
     keys: tuple[RowKey, ...]
-    scores: Floats
+    scores: Array
     samples: int  # 0: not known
     groups: int
     pairs: Pairs
@@ -60,7 +56,7 @@ def ranked_by_testenv(
     baseline: str | None,
     tolerance: Mapping[str, float] = SAME_COST,
 ) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSignificance, ...]]:
-    """The ranking of each exam, in the order of the exams, and how sure it is. tolerance: see pareto.py."""
+    """The ranking of each exam, in the order of the exams, and how sure it is. tolerance: see cost_tolerance."""
     found: list[LeaderboardRow] = []
     significance = []
     for exam in dict.fromkeys(row.testenv for row in rows):
@@ -147,7 +143,7 @@ def _with_significance(
     return found, told
 
 
-def _standings(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> tuple[Standings, list[Floats]]:
+def _standings(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> tuple[Standings, list[Array]]:
     """With what the groups of test samples say of each row, if that is known of all."""
     sign = 1.0 if higher else -1.0
     parts = _parts(rows, metric, sign)
@@ -163,14 +159,14 @@ def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
     return tuple(row.named(name for name in row.hyperparameters if name in differing[row.algorithm]) for row in rows)
 
 
-def _scores(rows: Sequence[LeaderboardRow], metric: str) -> Floats:
+def _scores(rows: Sequence[LeaderboardRow], metric: str) -> Array:
     """(seeds, rows), nan where a row lacks a seed."""
     seeds = sorted({seed for row in rows for seed in row.seeds})
     known = [dict(zip(row.seeds, _values(row, metric), strict=True)) for row in rows]
     return np.array([[one.get(seed, np.nan) for one in known] for seed in seeds]).reshape(len(seeds), len(rows))
 
 
-def _parts(rows: Sequence[LeaderboardRow], metric: str, sign: float) -> list[Floats]:
+def _parts(rows: Sequence[LeaderboardRow], metric: str, sign: float) -> list[Array]:
     """[(seeds, rows, G)], nan where a row lacks a seed; [] where not all rows have groups that fit each other."""
     known = [row.samples.get(metric) for row in rows]
     fewest = min((0 if one is None else one.shape[1] for one in known), default=0)
@@ -202,7 +198,7 @@ class MethodsOverExams:
     higher: bool
     exams: tuple[str, ...]
     names: tuple[str, ...]
-    scores: NDArray[np.float64]
+    scores: Array
     together: OverExams
     standing: tuple[RankInterval | None, ...]
     samples: bool
@@ -217,9 +213,8 @@ def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool
     competing = {(row.testenv, row.named()): row for row in rows if row.competes}
     names = tuple(dict.fromkeys(name for _, name in competing))
     table = [[competing.get((exam, name)) for name in names] for exam in exams]
-    scores = np.array([[_mean_or_nan(row, metric) for row in line] for line in table], dtype=float).reshape(
-        len(exams), -1
-    )
+    means = [[None if row is None else row.mean(metric) for row in line] for line in table]
+    scores = np.array(means, dtype=float).reshape(len(exams), -1)  # None becomes nan
     sign = 1.0 if higher else -1.0
     together = over_exams(sign * scores)
     if all(row is None for row in together.rows):
@@ -248,6 +243,47 @@ def _standing_over_exams(
     return tuple(found), bool(parts)
 
 
-def _mean_or_nan(row: LeaderboardRow | None, metric: str) -> float:
-    mean = None if row is None else row.mean(metric)
-    return float("nan") if mean is None else mean
+def cost_tolerance(groups: Sequence[RowCases], repeated: Sequence[RowCases]) -> dict[str, float]:
+    """By cost, the share within which two are the same: of the machine, or twice the spread over repetitions."""
+    found = dict(SAME_COST)
+    known = {(one.case.row, one.case.algorithm): one for one in groups}
+    for group in repeated:
+        first = known.get((group.case.row, group.case.algorithm))
+        for key in found if first is not None and group.case.seed in first.seeds else ():
+            both = [first.costs[key][first.seeds.index(group.case.seed)], *group.costs[key]] if first else []
+            values = [value for value in both if value]
+            if len(values) > 1:
+                found[key] = max(found[key], 2 * float(np.std(values, ddof=1) / np.mean(values)))
+    return found
+
+
+def with_pareto(
+    rows: Sequence[LeaderboardRow],
+    metric: str,
+    higher: bool,
+    pairs: Pairs | None,
+    compared: Sequence[int],
+    tolerance: Mapping[str, float],
+) -> list[LeaderboardRow]:
+    """A score is better where the two are apart; where nothing tells a spread, by any difference."""
+    found = list(rows)
+    ranked = [i for i, row in enumerate(rows) if row.competes and row.mean(metric) is not None]
+    if len(ranked) < 2:
+        return found
+    scores = np.array([rows[i].mean(metric) for i in ranked], dtype=float) * (1 if higher else -1)
+    better = scores[:, None] > scores
+    if pairs is not None:
+        place = {i: at for at, i in enumerate(ranked)}
+        of = np.array([place[i] for i in compared])
+        better[np.ix_(of, of)] = False
+        first, second = of[pairs.first[pairs.apart]], of[pairs.second[pairs.apart]]
+        better[first, second], better[second, first] = scores[first] > scores[second], scores[second] > scores[first]
+    costs = np.array([_costs(rows[i]) for i in ranked])
+    for at in pareto_front(scores, better, costs, [max(map(tolerance.__getitem__, _TIME)), tolerance[_MEMORY]]):
+        found[ranked[at]] = replace(found[ranked[at]], pareto=True)
+    return found
+
+
+def _costs(row: LeaderboardRow) -> list[float]:
+    """Less is better; what is not known counts the same for all."""
+    return [next((mean for name in _TIME if (mean := row.cost(name)) is not None), 0.0), row.cost(_MEMORY) or 0.0]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ianvs.exam.metrics.metric import Metric
 from ianvs.results.report.columns import Column, published_summary
 from ianvs.results.report.document import Cell, RowMark, Table, TableColumn, TableRow
 from ianvs.results.report.leaderboard import Leaderboard
@@ -19,10 +19,7 @@ _RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
 _ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high")
 
 # Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
-TOLD_ONCE = (
-    *("paradigm", "round", "dataset", "module", "hyperparameter", "adopted", "seeds", "cost", "status"),
-    "url",
-)
+TOLD_ONCE = (*("paradigm", "round", "dataset", "module", "hyperparameter", "adopted", "seeds", "cost", "status"), "url")
 _MEASURED = ("train_seconds", "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds", "peak_memory_mb")
 
 
@@ -39,8 +36,6 @@ def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
 def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None) -> Table:
     """telling: hyperparameters that tell rows apart; None: those that do among these rows."""
     telling = varied(leaderboard) if telling is None else telling
-    keys = [column.key for column in leaderboard.columns if column.kind == "metric"]
-    metrics = dict(zip(keys, leaderboard.metrics, strict=True))
     sorting = [name for name, _ in leaderboard.sort_by]
     columns = []
     for column in leaderboard.columns:
@@ -48,14 +43,13 @@ def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None
             continue
         cells = _cells(leaderboard, column)
         numeric = all(isinstance(cell.value, int | float | None) for cell in cells)
-        metric = metrics.get(column.key) if column.kind == "metric" else None
         columns.append(
             TableColumn(
                 column.title,
                 cells,
                 "right" if column.kind in _RIGHT or numeric else "left",
                 column,
-                (*_about(column), *_definition(metric)),
+                tuple(_about(column)),
                 sorting.index(column.key) if column.kind == "metric" and column.key in sorting else None,
                 column.kind == "hyperparameter" and column.key in telling,
             )
@@ -77,15 +71,13 @@ def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
         decimals = _decimals(summaries, precise=3 if measure else 2)
         texts = [mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
         best = _best(rows, column, texts) if column.kind == "metric" else ()
-        return tuple(Cell(value, text, n in best) for n, (value, text) in enumerate(zip(values, texts, strict=True)))
+        return tuple(Cell(value, texts[n], n in best) for n, value in enumerate(values))
     if column.kind == "rank":
-        ranked = {row.testenv: sum(one.testenv == row.testenv and one.rank is not None for one in rows) for row in rows}
-        return tuple(
-            Cell(value, shown_rank(row, value), ranks=_ranks(row, ranked[row.testenv]))
-            for row, value in zip(rows, values, strict=True)
-        )
-    if column.kind == "status":  # why stands below, where there is room for it
-        return tuple(Cell(value, short_status(row)) for row, value in zip(rows, values, strict=True))
+        ranked = Counter(row.testenv for row in rows if row.rank is not None)
+        both = zip(rows, values, strict=True)
+        return tuple(Cell(value, shown_rank(row, value), ranks=_ranks(row, ranked[row.testenv])) for row, value in both)
+    if column.kind == "status":  # "2 of 3 failed"; why stands below, where there is room for it
+        return tuple(Cell(row.status, row.status.partition(":")[0]) for row in rows)
     return tuple(Cell(value, cell_text(value)) for value in values)
 
 
@@ -98,13 +90,9 @@ def _best(rows: Sequence[LeaderboardRow], column: Column, texts: Sequence[str]) 
         known = {n: mean for n, mean in means.items() if mean is not None}
         if len(known) > 1:
             first = (max if column.higher_is_better else min)(known, key=lambda n: known[n])
-            found |= {n for n in competing if mean_text(texts[n]) == mean_text(texts[first])}
+            shown = [text.partition(" ± ")[0] for text in texts]
+            found |= {n for n in competing if shown[n] == shown[first]}
     return found
-
-
-def mean_text(text: str) -> str:
-    """ "0.912" of "0.912 ± 0.004"."""
-    return text.partition(" ± ")[0]
 
 
 def _ranks(row: LeaderboardRow, ranked: int) -> tuple[int, int, int, int] | None:
@@ -127,9 +115,7 @@ def _about(column: Column) -> Iterator[str]:
         yield f"{column.meaning[:1].upper()}{column.meaning[1:].rstrip('.')}."
     if column.higher_is_better is not None:
         yield "Higher is better." if column.higher_is_better else "Lower is better."
-
-
-def _definition(metric: Metric | None) -> Iterator[str]:
+    metric = column.metric
     if metric is not None and metric.formula:
         yield f"Formula: {metric.formula}"
     if metric is not None and metric.source and metric.source not in metric.summary:
@@ -142,11 +128,6 @@ def shown_rank(row: LeaderboardRow, rank: Value) -> str:
     if where is None or where.low == where.high:
         return cell_text(rank)
     return f"{cell_text(rank)} ({where.low}-{where.high})"
-
-
-def short_status(row: LeaderboardRow) -> str:
-    """How much is missing, without the reason: "2 of 3 failed"."""
-    return row.status.split(":", 1)[0]
 
 
 def row_name(row: LeaderboardRow) -> str:
@@ -176,8 +157,8 @@ def constants_note(told: Sequence[TableColumn]) -> str:
     """One line that says what the columns in `told` say; "" where there are none."""
     same = [f"{column.title} {column.texts[0]}" for column in told if not column.blank]
     blank = [column.title for column in told if column.blank]
-    parts = [f"In every row: {', '.join(same)}." if same else "", f"In no row: {', '.join(blank)}." if blank else ""]
-    return " ".join(filter(None, parts))
+    told_of = {"In every row": same, "In no row": blank}
+    return " ".join(f"{where}: {', '.join(columns)}." for where, columns in told_of.items() if columns)
 
 
 def _is_told_once(column: TableColumn) -> bool:

@@ -151,8 +151,8 @@ class ClassScores:
 
     def __init__(self, rows: Mapping[RowKey, LeaderboardRow]) -> None:
         self._rows = rows
-        self._found: dict[tuple[RowKey, str, int], list[Mapping[str, float | None]]] = {}
-        self._names: dict[tuple[RowKey, str, int], dict[str, None]] = {}
+        # By row, score and place of the test set: its names, and the parts of each seed.
+        self._found: dict[tuple[RowKey, str, int], tuple[set[str], list[Mapping[str, float | None]]]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         for score, details in result.details.items():
@@ -160,14 +160,15 @@ class ClassScores:
             for j, (test, found) in enumerate(zip(tests, details[-1], strict=False)):
                 found = _of_one_scale(score, found or {})
                 if len(found) > 1:
-                    self._found.setdefault((key, score, j), []).append(found)
-                    self._names.setdefault((key, score, j), {})[test] = None
+                    names, of_seeds = self._found.setdefault((key, score, j), (set(), []))
+                    names.add(test)
+                    of_seeds.append(found)
 
     def means(self) -> dict[tuple[str, str, str], dict[RowKey, dict[str, float]]]:
         """By (exam, score, test set): the mean over seeds of each part of each row."""
         parts: dict[tuple[str, str, str], dict[RowKey, dict[str, float]]] = {}
-        for (key, score, j), found in self._found.items():
-            test = common_name(self._names[key, score, j], "test set", j)
+        for (key, score, j), (names, found) in self._found.items():
+            test = common_name(names, "test set", j)
             if means := _part_means(found):
                 parts.setdefault((self._rows[key].testenv, score, test), {})[key] = means
         return parts

@@ -8,14 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult
 from ianvs.results.report.columns import table_columns
-from ianvs.results.report.further_tables import standard_errors
-from ianvs.results.report.gather import case_costs, describe_failure, shown_log
+from ianvs.results.report.gather import case_costs, case_facts, failure_facts, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.values import Value, cell_text, shown_hyperparameters
-from ianvs.results.stats import Difference
+from ianvs.results.report.values import Value, cell_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,38 +40,17 @@ def to_frame(leaderboard: Leaderboard) -> pd.DataFrame:
 def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.DataFrame:
     """One row per case: identity, status, every metric, costs, and what went wrong.
 
-    Modules are columns `module.<type>`, hyperparameters `hp.<name>` (secrets hidden), so that no name of an author
-    meets one of ours. Logs are shown relative to `root`. `finished_at` is a time in UTC.
+    Modules are columns `module.<type>`, hyperparameters `hp.<name>` (secrets hidden). Logs are shown relative to
+    `root`. `finished_at` is a time in UTC.
     """
     import pandas as pd
 
     records = []
     for result in results:
-        case, failure = result.case, result.failure
-        record: dict[str, object] = {
-            "case": case.id,
-            "row": case.row,
-            "algorithm": case.algorithm,
-            "seed": case.seed,
-            "paradigm": case.paradigm,
-            "dataset": result.dataset,
-            "rounds": len(result.round_names),
-            "status": result.status,
-            "bound": result.bound,
-            "testenv": case.testenv,
-            "role": case.role,
-            "over_budget": "; ".join(result.over_budget),
-        }
-        if any(round_.gate_scores is not None for round_ in result.rounds):
-            record["adopted"] = sum(round_.adopted for round_ in result.rounds[1:])
-        record |= {f"module.{kind}": name for kind, name in case.modules}
-        record |= {f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()}
-        record |= {**case_costs(result), **result.metrics, **record}
-        record["error"] = describe_failure(failure) if failure else None
-        record["message"] = hide_secrets(failure.message, case.hyperparameters) if failure else None
-        record["log"] = shown_log(failure.log, root) if failure else None
-        record["directory"] = str(result.directory)
-        record["finished_at"] = result.finished_at
+        record: dict[str, object] = {**case_facts(result)}
+        record |= {**case_costs(result), **result.metrics, **record, **failure_facts(result)}
+        record["log"] = shown_log(result.failure.log, root) if result.failure else None
+        record |= {"directory": str(result.directory), "finished_at": result.finished_at}
         records.append(record)
     frame = pd.DataFrame.from_records(records)
     if "finished_at" in frame:
@@ -115,8 +91,7 @@ def csv_of(lines: Iterable[Sequence[Value]], texts_alone: bool = False) -> str:
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    for line in lines:
-        writer.writerow(_no_formula(cell, texts_alone) for cell in line)
+    writer.writerows([_no_formula(cell, texts_alone) for cell in line] for line in lines)
     return stream.getvalue()
 
 
@@ -143,23 +118,14 @@ def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
     ranked_by = leaderboard.sort_by[0][0] if leaderboard.sort_by else None
     for row in leaderboard.rows:
         for metric, summary in row.metrics.items():
-            sure = metric == ranked_by and row.standing is not None
             here, allow = row.standing_here or row.standing, "seeds and samples" if row.standing_here else "seeds"
+            ranks: tuple[Value, ...] = (None,) * 5
+            if metric == ranked_by and row.standing is not None and here is not None:
+                ranks = (row.standing.low, row.standing.high, here.low, here.high, allow)
             differences = (row.to_best, row.to_baseline) if metric == ranked_by else (None, None)
             yield (
                 *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
-                *standard_errors(row, metric),
-                *(
-                    cell
-                    for one in (row.standing, here)
-                    for cell in ((one.low, one.high) if one and sure else (None,) * 2)
-                ),
-                allow if sure else None,
-                *(cell for one in differences for cell in _cells(one)),
+                *row.errors(metric),
+                *ranks,
+                *(getattr(one, part, None) for one in differences for part in ("mean", "low", "high", "separated")),
             )
-
-
-def _cells(difference: Difference | None) -> tuple[Value, ...]:
-    if difference is None:
-        return (None,) * 4
-    return difference.mean, difference.low, difference.high, difference.separated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -13,9 +13,6 @@ from ianvs.base.types import Asked, CaseResult
 from ianvs.exam.kinds.picture_kind import FIRST, PictureKind
 from ianvs.results.report.values import fit
 from ianvs.store import CaseStore, ExamStore
-
-# Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
-_Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
 
 _CELL, _GAP, _MARGIN, _LINE, _FONT = 180, 6, 14, 20, 13  # pixels; _CELL is the width of a picture
 _LETTER = 7.2  # pixels, about
@@ -42,18 +39,28 @@ class SceneSheet:
 
 def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | None:
     """Of the first `most` test sets; None of a case whose exam kept no pictures."""
-    found = _scenes_of(result)
-    if found is None:
+    workspace = result.directory.parents[1]
+    cases, exams = CaseStore(workspace), ExamStore(workspace)
+    exam_id = cases.exam_id(result.case.id)
+    record = exams.record(exam_id)
+    if record is None or record.kind != PictureKind.name or not (pictures := exams.pictures(exam_id)):
         return None
-    classes, scenes = found
-    palette, used, lines = colours(len(classes)), set[int](), []
-    for name, x, y, predictions in scenes[:most]:
-        cells = {"input": _photo(x)}
-        for head, labels in {"truth": y, **predictions}.items():
-            used.update(np.unique(labels).tolist())
-            cells[head] = palette[labels]
-        lines.append((name, cells))
-    legend = tuple((classes[c], "#" + bytes(palette[c]).hex()) for c in sorted(used) if c < len(classes))
+    truth = exams.truth(exam_id)
+    stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
+    palette, used = colours(len(record.classes)), set[int]()
+    lines: list[tuple[str, Mapping[str, NDArray[np.uint8]]]] = []
+    for j, name in enumerate(record.tests):
+        found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
+        predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}
+        if predictions and len(lines) != most:
+            cells = {"input": _photo(pictures[j][0])}
+            for head, labels in {"truth": truth[j][0], **predictions}.items():
+                used.update(np.unique(labels).tolist())
+                cells[head] = palette[labels]
+            lines.append((name, cells))
+    if not lines:
+        return None
+    legend = tuple((name, "#" + bytes(palette[c]).hex()) for c, name in enumerate(record.classes) if c in used)
     return SceneSheet(tuple(lines), legend)
 
 
@@ -106,22 +113,3 @@ def colours(classes: int) -> NDArray[np.uint8]:
     palette = np.zeros((256, 3), np.uint8)
     palette[:classes] = table[np.arange(classes) % len(table)]
     return palette
-
-
-def _scenes_of(result: CaseResult) -> tuple[Sequence[str], list[_Scene]] | None:
-    """(class names, scenes) of a case."""
-    workspace = result.directory.parents[1]
-    cases, exams = CaseStore(workspace), ExamStore(workspace)
-    exam_id = cases.exam_id(result.case.id)
-    record = exams.record(exam_id)
-    if record is None or record.kind != PictureKind.name or not (pictures := exams.pictures(exam_id)):
-        return None
-    truth = exams.truth(exam_id)
-    stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
-    lines: list[_Scene] = []
-    for j, name in enumerate(record.tests):
-        found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
-        predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}
-        if predictions:
-            lines.append((name, pictures[j][0], truth[j][0], predictions))
-    return (record.classes, lines) if lines else None

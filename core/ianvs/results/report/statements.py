@@ -4,7 +4,6 @@ how much is noise of the machine, and how well the exam was sealed."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from math import sqrt
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.values import shown_hyperparameters
-from ianvs.results.stats.standing import expected_largest, samples_to_separate, seeds_to_separate, unseen_failure
+from ianvs.results.stats.standing import expected_largest, samples_to_separate, seeds_to_separate
 
 _MOST_PAIRS = 6
 
@@ -29,12 +28,8 @@ def statements(
     said = []
     for told in significance:
         exam = f"{told.testenv}: " if several else ""
-        parts = (
-            _chance(told),
-            f"{'; '.join(filter(None, (_separation(told), _here(told), _remedy(told))))}.",
-            *_limits(told),
-        )
-        said.append(f"{exam}{' '.join(parts)}")
+        found = "; ".join(filter(None, (_separation(told), _here(told), _remedy(told))))
+        said.append(f"{exam}{_chance(told)} {found}.")
     return (*said, *_choice(rows, metric))
 
 
@@ -95,25 +90,6 @@ def _remedy(told: ExamSignificance) -> str:
     return f"{needed} test samples might separate {which}, more seeds alone would not"
 
 
-def _limits(told: ExamSignificance) -> list[str]:
-    """What these intervals do not cover."""
-    fewest = told.counts[0]
-    rare = f"A failure that {fewest} seed{'s have' if fewest > 1 else ' has'} not shown may still be as probable as "
-    said = [f"{rare}{100 * unseen_failure(fewest):.0f} %."]
-    if fewest == 2:
-        said.append("Two seeds separate next to nothing: run a third.")
-    if fewest == 4 and told.pairs.apart.any():
-        said.append("From a fifth seed on variances are pooled by their median, which can undo a separation.")
-    for row, seeds in told.wild.items():
-        known = [score for score in told.scores[:, row].tolist() if score == score]
-        far, every = (", ".join(f"{score:.4g}" for score in some) for some in (told.scores[seeds, row], known))
-        said.append(
-            f"{told.rows[row]}: {len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from "
-            f"their median ({far}; all: {every}); intervals take scores for normal draws, which these are not."
-        )
-    return said
-
-
 def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
     """The best of several configurations, chosen on the score that is reported, looks better than it is."""
     alike: dict[tuple[str, str], list[LeaderboardRow]] = {}
@@ -121,46 +97,37 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
         if row.competes and row.complete:
             alike.setdefault((row.testenv, row.algorithm), []).append(row)
     many = {algorithm: found for (_, algorithm), found in alike.items() if len(found) > 1}
-    if not many:
-        return []
     said = []
     for algorithm, found in many.items():
-        errors = [one for row in found if metric in row.metrics if (one := _error(row, metric)) is not None]
+        errors = [one for row in found if metric in row.metrics if (one := row.errors(metric)[0]) is not None]
         most = expected_largest(len(found)) * float(np.median(errors)) if errors else 0.0
         by = f", by up to {most:.2g}" if most else ""
         said.append(f"{algorithm} ({len(found)}{by})")
-    return [
+    told = (
         f"Several configurations of {', '.join(said)}: the best of them is chosen on what is reported, and looks "
         "better than it is; `rank: {select: {by: seeds}}` keeps the two apart (docs/statistics.md)."
-    ]
-
-
-def _error(row: LeaderboardRow, metric: str) -> float | None:
-    """Standard error of a mean, by the seeds."""
-    return None if (std := row.metrics[metric].std) is None else std / sqrt(row.metrics[metric].n)
+    )
+    return [told] if said else []
 
 
 def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:
     """What repetitions of the same case say; "" where nothing was repeated, or not to its end."""
     known = {(row.testenv, row.algorithm, str(dict(row.hyperparameters))): row for row in rows}
-    widest, where, count = 0.0, "", 0
+    found: list[tuple[float, str]] = []
     for group in repeated:
         case = group.case
         row = known.get((case.testenv, case.algorithm, str(shown_hyperparameters(case.hyperparameters))))
         if row is None:
             continue
         first = dict(zip(row.seeds, row.by_seed.get(metric, ()), strict=False)).get(case.seed)
-        for value in group.metrics.get(metric, ()):
-            if value is None or first is None:
-                continue
-            count += 1
-            if abs(value - first) > widest:
-                widest, where = abs(value - first), row.algorithm
-    if not count:
+        known_values = (value for value in group.metrics.get(metric, ()) if value is not None)
+        found += [(abs(value - first), row.algorithm) for value in known_values if first is not None]
+    if not found:
         return ""
+    widest, where = max(found, key=lambda one: one[0])
     if not widest:
-        return f"Repeated with the same seed, every case gave the same {metric} ({count} repetitions)."
-    return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {count} repetitions)."
+        return f"Repeated with the same seed, every case gave the same {metric} ({len(found)} repetitions)."
+    return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {len(found)} repetitions)."
 
 
 _WALLS = {
@@ -170,26 +137,24 @@ _WALLS = {
     "weights": "what learners put into the user's caches of weights (`download: true`)",
     "signals": "signals that end other processes",
 }
-"""What is possible where a wall of that name is missing (ianvs.processes.sealing.allowed). Others are words already."""
+"""What is possible where a wall of that name is missing (ianvs.processes.sealing.places). Others are words already."""
 
 
 def sealing_note(found: Collection[Sealing], contract: str) -> str:
     """How the exam was kept from the learners, in the weakest of all cases; "" where none has ended."""
     if not found:
         return ""
-    if any(one.how == "handed" for one in found):
-        return (
-            f"Not sealed: plugins under `contract: {contract}` are handed the exam's files; metrics ran in processes "
-            "of their own (docs/trust.md)."
-        )
-    if any(one.how == "none" for one in found):
-        return "Not sealed: learners ran in the process that holds the exam (docs/trust.md)."
-    if any(one.how == "open" for one in found):
-        return "Not sealed: `sealing: open` left learners and the copies that answer what they like (docs/trust.md)."
-    if any(one.how == "audit" for one in found):
-        denied = sorted({name for one in found for name, _ in one.denied})
-        told = f"it called {', '.join(denied)}" if denied else "it called nothing of that kind"
-        return f"Not sealed: an audit let pass what copies are denied otherwise; {told} (docs/trust.md)."
+    denied = ", ".join(sorted({name for one in found for name, _ in one.denied})) or "nothing of that kind"
+    handed = f"plugins under `contract: {contract}` are handed the exam's files"
+    why = {
+        "handed": f"{handed}; metrics ran in processes of their own",
+        "none": "learners ran in the process that holds the exam",
+        "open": "`sealing: open` left learners and the copies that answer what they like",
+        "audit": f"an audit let pass what copies are denied otherwise; it called {denied}",
+    }
+    for how in why:
+        if any(one.how == how for one in found):
+            return f"Not sealed: {why[how]} (docs/trust.md)."
     missing = [_WALLS.get(name, name) for name in sorted({name for one in found for name in one.missing})]
     strictly = "Strictly sealed" if all(one.how == "strict" for one in found) else "Sealed"
     said = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ianvs.base.errors import shown_path
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.columns import Column
-from ianvs.results.report.document import FIRST, Cell, Document, FailureGroup, Table, TableColumn
+from ianvs.results.report.document import BELOW, FIRST, Cell, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.markdown import aligned
 from ianvs.results.report.ranking_table import constants_note, without_constants
@@ -52,7 +52,7 @@ def show(document: Document, console: Console | None = None) -> None:
     if not ranking.rows:
         say("No results yet.", "")
         return
-    notes = document.said("ranked by", "statement", "bound", "gate", "row", "remark", "sealing", "data", "metric")
+    notes = document.said(*BELOW, "remark")
     notes += [f"Published: {line}." for line in document.said("published")]
     if live:
         columns, told_once = without_constants(_without_repetition(ranking))

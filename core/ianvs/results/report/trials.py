@@ -103,10 +103,9 @@ def trials_records(studies: Sequence[Study]) -> list[list[Value]]:
 def _ranked(study: Study) -> list[Trial]:
     """Who went further first, then who is better."""
     sign = 1 if study.higher_is_better else -1
-    worth = {trial.number: trial.value for trial in study.trials}
 
     def order(trial: Trial) -> tuple[bool, int, float, int]:
-        value = worth[trial.number]
+        value = trial.value
         return value is None, -trial.reached, 0.0 if value is None else -sign * value, trial.number
 
     return sorted(study.trials, key=order)

@@ -28,9 +28,7 @@ def shown_hyperparameters(hyperparameters: Mapping[str, object]) -> dict[str, Va
 
 def cell_text(value: Value) -> str:
     """The shortest text that reads back as `value`; "" for None."""
-    if value is None:
-        return ""
-    return repr(value) if isinstance(value, float) else str(value)
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
 def telling(choices: Sequence[Mapping[str, object]]) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ianvs.results.stats.bootstrap import Array
+from ianvs.results.stats.summary import Array
 
 Family = Literal["all", "best"]  # of all pairs, or of those with the best method
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.stats.bootstrap import DRAWS, Array
+from ianvs.results.stats.pairs import DRAWS
+from ianvs.results.stats.summary import Array
 
 ENOUGH_EXAMS = 4
 """From so many exams on there is an interquartile mean, and a bootstrap over exams."""
@@ -59,15 +60,14 @@ def over_exams(scores: Array) -> OverExams:
     width = np.ptp(known, axis=1, keepdims=True)
     unit = np.divide(known - known.min(axis=1, keepdims=True), width, out=np.full_like(known, 0.5), where=width > 0)
     for at, i in enumerate(whole.tolist()):
-        means = float(ranks[:, at].mean()), float(wins[:, at].mean()), float(known[:, at].mean())
-        rows[i] = Aggregate(*means)
+        rows[i] = one = Aggregate(float(ranks[:, at].mean()), float(wins[:, at].mean()), float(known[:, at].mean()))
         if exams >= ENOUGH_EXAMS:
-            rows[i] = Aggregate(
-                *means,
-                float(_iqm(unit[:, at])),
-                _interval(ranks[draws, at].mean(axis=1)),
-                _interval(known[draws, at].mean(axis=1)),
-                _interval(_iqm(unit[draws, at])),
+            rows[i] = replace(
+                one,
+                iqm=float(_iqm(unit[:, at])),
+                mean_rank_interval=_interval(ranks[draws, at].mean(axis=1)),
+                mean_interval=_interval(known[draws, at].mean(axis=1)),
+                iqm_interval=_interval(_iqm(unit[draws, at])),
             )
     if exams < exams_needed(len(whole)):
         return OverExams(tuple(rows), exams, None, None)

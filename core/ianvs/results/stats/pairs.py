@@ -1,21 +1,27 @@
-"""All pairs of methods, compared on the same draws: differences, their simultaneous intervals, and which are apart."""
+"""All pairs of methods, compared on the same draws: differences, their simultaneous intervals, and which are apart;
+and bars around means that show this."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.stats.bootstrap import Array, stepdown
 from ianvs.results.stats.critical_values import MOST_COMPARED, Family, critical_value
+from ianvs.results.stats.summary import Array
 
 ENOUGH_FOR_BOOTSTRAP = 20
 """From so many seeds on the studentised bootstrap has to agree before two methods are apart."""
 
+DRAWS = 10_000  # of the bootstrap
+_SEED = 20_240_901  # the same table twice is the same table
+_AT_ONCE = 4_000_000  # numbers of one kind in memory
 _ROUNDING = 1e-12  # of the largest score
+_MOST_BARS = 20  # methods: of more a picture shows no overlap that anybody could see
+_GAP = 1e-3  # of the largest difference, between bars that must not touch
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,6 @@ class Pairs:
         ends = zip(self.first.tolist(), self.second.tolist(), strict=True)
         return {(min(i, j), max(i, j)): at for at, (i, j) in enumerate(ends)}
 
-    @property
-    def seed_variance(self) -> Array:
-        """(P,) of the mean difference, by the seeds alone; nan of one seed."""
-        found: Array = np.divide(self.spread, self.seeds, out=np.full(len(self.spread), np.nan), where=self.seeds > 1)
-        return found
-
 
 def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: bool = False) -> Pairs:
     """Pairs of the m methods with `scores`, (seeds, m): more is better, nan where a method lacks a seed.
@@ -83,12 +83,9 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
     parts: for each exam that the scores are the mean of, (seeds, m, G) what each of G groups of test samples says of
     them; then the chance of other test samples counts too, unless fixed_test_set asks about this very test set.
 
-    The margin of a difference is sqrt(c1² V1 + c2² V2): V1 by seeds, V2 by test samples, c1 and c2 the critical values
-    for the number of distinct methods. Of three methods or more, V1 is the variance of the pair, moved half-way to that
-    of all pairs where that is larger; with few seeds a variance is often far too small by chance. Methods that have no
-    spread of their own differ for certain. From ENOUGH_FOR_BOOTSTRAP seeds on the studentised bootstrap of all sources,
-    with Romano and Wolf's steps, has to agree, so that a skewed score is not taken for a normal one; where it does not,
-    the interval ends at 0. More than MOST_COMPARED distinct methods are compared with the best alone.
+    The margin of a difference is sqrt(c1² V1 + c2² V2): V1 by seeds, moved half-way to that of all pairs, V2 by test
+    samples, c1 and c2 the critical values for the number of distinct methods. Methods that have no spread of their own
+    differ for certain. What else has to hold, and why, is told in docs/statistics.md.
     """
     m = scores.shape[1]
     twin_of = _twins(scores, parts)
@@ -179,7 +176,48 @@ def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.i
     if len(whole) < ENOUGH_FOR_BOOTSTRAP:
         return np.ones(len(t), dtype=bool)
     groups = [np.nanmean(one, axis=0).T / len(parts) for one in parts]
-    return np.asarray(stepdown([whole, *groups], index, t) <= 0.05)
+    return np.asarray(_stepdown([whole, *groups], index, t) <= 0.05)
+
+
+def _stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array) -> Array:
+    """(P,) p values, adjusted by the bootstrap, of the pairs `index`, (P, 2), whose statistics are `t`, (P,), all >= 0.
+
+    sources: (n, m) draws each, resampled one by one, the same draws for all methods. Of each resample and pair, the
+    deviation of the sum of means is divided by the resample's own standard error; the k-th largest t is held against
+    the largest of these among the pairs that are not larger than it (Romano & Wolf 2005, algorithm 4.2).
+    """
+    order = np.argsort(t, kind="stable")  # ascending: the largest over what is left is a running maximum
+    exceeded = np.zeros(len(t))
+    done = 0
+    for deviation, variance in _batches(sources, index[order]):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            seen = np.where(variance > 0, np.abs(deviation) / np.sqrt(variance), 0.0)
+        exceeded += (np.maximum.accumulate(seen, axis=1) >= t[order]).sum(axis=0)
+        done += len(seen)
+    p = np.empty(len(t))
+    p[order] = np.maximum.accumulate(((1 + exceeded) / (1 + done))[::-1])[::-1]
+    return p
+
+
+def _batches(sources: Sequence[Array], index: NDArray[np.int64]) -> Iterator[tuple[Array, Array]]:
+    """(deviations, variances), (B, P) each, of DRAWS resamples, some at a time."""
+    generator = np.random.default_rng(_SEED)
+    paired = []
+    for source in sources:
+        pairs = source[:, index[:, 0]] - source[:, index[:, 1]]
+        paired.append(pairs - pairs.mean(axis=0))
+    at_once = max(_AT_ONCE // max(len(index), 1), 1)
+    for begin in range(0, DRAWS, at_once):
+        size = min(at_once, DRAWS - begin)
+        deviation = np.zeros((size, len(index)))
+        variance = np.zeros((size, len(index)))
+        for pairs in paired:
+            n = len(pairs)
+            weights = generator.multinomial(n, np.full(n, 1 / n), size=size) / n
+            means = weights @ pairs
+            deviation += means
+            variance += np.maximum(weights @ pairs**2 - means**2, 0) / (len(pairs) - 1)
+        yield deviation, variance
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Difference:
@@ -200,3 +238,32 @@ def by_t(mean: float, error: float, freedom: float, level: float) -> Difference:
     half = float(stdtrit(freedom, 0.5 + level / 2)) * error
     p = float(2 * stdtr(freedom, -abs(mean) / error))
     return Difference(mean, mean - half, mean + half, separated=abs(mean) > half, p=p)
+
+
+def comparison_bars(pairs: Pairs) -> Array | None:
+    """Bars around means that overlap exactly where two methods are not apart.
+
+    (m,) half-lengths h, as near as can be to h_i + h_j = margin; None where none agree with all pairs, or of many.
+
+    A linear program: the least sum of |h_i + h_j - margin| with h_i + h_j below the difference of two methods that are
+    apart, and not below that of two that are not.
+    """
+    from scipy.optimize import linprog  # takes a while to import
+
+    m, count = pairs.methods, len(pairs.first)
+    twins = pairs.difference == 0
+    if m > _MOST_BARS or np.isnan(pairs.margin[~twins]).any():
+        return None
+    margin, distance = np.nan_to_num(pairs.margin), np.abs(pairs.difference)
+    sums = np.zeros((count, m))
+    sums[np.arange(count), pairs.first] = sums[np.arange(count), pairs.second] = 1
+    sign = np.where(pairs.apart, 1.0, -1.0)
+    bound = sign * distance - np.where(pairs.apart, _GAP * distance.max(initial=0.0), 0.0)
+    none, slack = np.zeros((count, count)), np.eye(count)
+    rows = [[sums, -slack], [-sums, -slack], [sign[:, None] * sums, none]]
+    found = linprog(
+        np.concatenate([np.zeros(m), np.where(np.isnan(pairs.margin), 0.0, 1.0)]),
+        A_ub=np.block(rows),
+        b_ub=np.concatenate([margin, -margin, bound]),
+    )
+    return np.asarray(found.x[:m]) if found.success else None

@@ -10,9 +10,9 @@ from string import ascii_uppercase
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.stats.bootstrap import Array
 from ianvs.results.stats.critical_values import Family, critical_value
 from ianvs.results.stats.pairs import Pairs, compare_all
+from ianvs.results.stats.summary import Array
 
 _MOST = 1_000  # seeds that anybody would run
 _POWER = 0.84  # standard errors: the 80 % quantile of the normal distribution
@@ -57,16 +57,14 @@ def standings(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: boo
 def _tiers(scores: Array, pairs: Pairs) -> dict[int, str]:
     """By method. From the best down, a new tier begins where a method is separated from any of the present one."""
     judged = {*pairs.first[pairs.seeds > 1].tolist(), *pairs.second[pairs.seeds > 1].tolist()}
-    apart: dict[int, set[int]] = {i: set() for i in judged}
-    for i, j in zip(pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist(), strict=True):
-        apart[i].add(j)
-        apart[j].add(i)
+    first, second = pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist()
+    apart = {*zip(first, second, strict=True), *zip(second, first, strict=True)}
     found: dict[int, str] = {}
     members: set[int] = set()
     names = ("".join(letters) for size in count(1) for letters in product(ascii_uppercase, repeat=size))  # Z, AA, AB
     tier = next(names)
     for i in sorted(judged, key=lambda i: -float(np.nanmean(scores[:, i]))):
-        if apart[i] & members:
+        if any((i, j) in apart for j in members):
             tier, members = next(names), set()
         members.add(i)
         found[i] = tier

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,14 @@ from ianvs.store.stored_score import StoredScore, finite, score_curve
 
 
 @dataclass(frozen=True)
-class _Reference:
-    """vectors: by score what counts of it. vague: scores of which one is below ten times its own error. damaged: files
-    of it that can't be believed."""
+class Reference:
+    """vectors: by score, (T,) what counts of it. vague: scores of which one is below ten times its own error, too
+    uncertain to divide by. damaged: files of it that can't be believed."""
 
-    status: Status
-    vectors: Mapping[str, NDArray[np.float64]]
-    vague: Set[str]
-    damaged: tuple[str, ...]
+    status: Status = "unfinished"
+    vectors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    vague: Set[str] = frozenset()
+    damaged: tuple[str, ...] = ()
 
 
 class ReferenceScores:
@@ -53,34 +53,16 @@ class ReferenceScores:
         self._by_case, self._read = by_case, read
         self._exams = {case.id: case.testenv for case in cases}
         self._cases = {case.id: case for case in cases if case.id in wanted}
-        self._known: dict[tuple[str, str], _Reference] = {}  # by (id, exam)
+        self._known: dict[tuple[str, str], Reference] = {}  # by (id, exam)
 
-    def vector(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
-        """(T,) scores of the reference of a case in `role`; None where it has not run to its end."""
-        found = self._of(case_id, role)
-        return None if found is None else found.vectors.get(score)
+    def of(self, case_id: str) -> dict[str, Reference]:
+        """By role; without those that are not among the cases."""
+        exam, roles = self._exams.get(case_id, ""), self._by_case.get(case_id, {})
+        return {role: self._scores(reference, exam) for role, reference in roles.items() if reference in self._cases}
 
-    def is_vague(self, case_id: str, score: str) -> bool:
-        """Whether a single-task score is too uncertain to divide by."""
-        found = self._of(case_id, "single_task")
-        return found is not None and score in found.vague
-
-    def damaged(self, case_id: str) -> tuple[str, ...]:
-        """What of its references can't be believed."""
-        found = (self._of(case_id, role) for role in self._by_case.get(case_id, {}))
-        return tuple(path for one in found if one is not None for path in one.damaged)
-
-    def waits(self, case_id: str, roles: Iterable[str]) -> bool:
-        """Whether a reference in one of `roles` has still to run."""
-        return any((found := self._of(case_id, role)) is not None and found.status == "unfinished" for role in roles)
-
-    def _of(self, case_id: str, role: str) -> _Reference | None:
-        reference = self._by_case.get(case_id, {}).get(role)
-        if reference is None or reference not in self._cases:
-            return None
-        key = (reference, self._exams.get(case_id, ""))
-        if key not in self._known:
-            result = self._read(self._cases[reference], key[1])
+    def _scores(self, reference: str, exam: str) -> Reference:
+        if (reference, exam) not in self._known:
+            result = self._read(self._cases[reference], exam)
             matrices = result.matrices if result.status == "finished" else {}
             vectors = {
                 name: np.diagonal(matrix.values[1:]).copy()
@@ -93,8 +75,8 @@ class ReferenceScores:
                 if (errors := matrices[name].errors) is not None
                 and (np.abs(vector) < 10 * np.diagonal(errors[1:])).any()
             }
-            self._known[key] = _Reference(result.status, vectors, vague, result.damaged)
-        return self._known[key]
+            self._known[reference, exam] = Reference(result.status, vectors, vague, result.damaged)
+        return self._known[reference, exam]
 
 
 def read_case(
@@ -103,32 +85,33 @@ def read_case(
     state: CaseState,
     exam: ExamRecord | None,
     columns: Sequence[MetricColumn],
-    references: ReferenceScores | None,
+    references: Mapping[str, Reference],
     budget: BudgetSpec | None,
     exam_damage: tuple[str, ...] = (),
 ) -> CaseResult:
     """What the case's directory says, with `columns` computed from it.
 
-    state: how it stands, with what is known of it. budget: of the exam as it is now; what was measured is held against
-    it. References and bounds have none. exam_damage: files of the exam that can't be believed. A case that has ended
-    and is not, with its exam and its references, as it was stored is unfinished: the next run makes again what is
-    lacking. Raises DamagedError for a file of a finished case that looks as it was stored and is not.
+    state: how it stands, with what is known of it. references: by role. budget: of the exam as it is now; what was
+    measured is held against it. References and bounds have none. exam_damage: files of the exam that can't be believed.
+    A case that has ended and is not, with its exam and its references, as it was stored is unfinished: the next run
+    makes again what is lacking. Raises DamagedError for a file of a finished case that looks as it was stored and is
+    not.
     """
     folder = store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
     if state.status == "finished":
-        damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
+        damaged += (*exam_damage, *(path for one in references.values() for path in one.damaged))
     status = "unfinished" if damaged else state.status or "unfinished"
     stored = {} if damaged else state.result or {}
-    sealing = Sealing()
-    if "sealing" in stored:
-        sealing = as_record(Sealing, stored["sealing"], folder / "result.json")
+    sealing = as_record(Sealing, stored["sealing"], folder / "result.json") if "sealing" in stored else Sealing()
     bound = bool(stored.get("bound", False))
     rounds = store.complete_rounds(case.id, known=state.known)
     if status == "finished" and len(rounds) < state.rounds:
         raise DamagedError(store.round_folder(case.id, len(rounds)) / "round.json", CHANGED)
     judged = () if bound or case.role else rounds[1:]
     names = tuple(round_.name for round_ in rounds[1:])
+    joint, alone = (references.get(role, Reference()) for role in ("joint", "single_task"))
+    unfinished = [role for role, one in references.items() if one.status == "unfinished"]
     matrices: dict[str, ScoreMatrix] = {}
     details: dict[str, object] = {}
     left_out: dict[str, StoredScore] = {}  # by score
@@ -145,8 +128,8 @@ def read_case(
                 names,
                 (POOLED,) if column.metric.pooled else exam.tests,
                 curve=score_curve(found, rounds),
-                joint=references.vector(case.id, "joint", score) if references else None,
-                single_task=references.vector(case.id, "single_task", score) if references else None,
+                joint=joint.vectors.get(score),
+                single_task=alone.vectors.get(score),
                 higher_is_better=column.metric.higher_is_better,
                 errors=_errors(found.left_out_in_rounds),
             )
@@ -156,26 +139,22 @@ def read_case(
     numbers: dict[str, float | None] = {}
     blank: list[str] = []
     if status == "finished" and "handed" not in stored:
-        for column in columns:
+        for column in (one for one in columns if not one.metric.mapping):  # several numbers: in `details`
             name, metric = column.name, column.metric
-            if metric.mapping:
-                continue  # several numbers: in `details`
             if metric.level == "system":
                 numbers[name] = measured(metric.name, rounds)
-                continue
-            if column.is_stored and metric.level == "matrix":
+            elif column.is_stored and metric.level == "matrix":
                 found = store.score(case.id, column.key, known=state.known)
                 numbers[name] = None if found is None else finite(found.values[-1, -1])
-                continue
-            if references and references.is_vague(case.id, column.of) and _divides(metric):
+            elif column.of in alone.vague and getattr(metric, "unit", "") == "relative change":  # it divides
                 numbers[name] = None
                 blank.append(f"{name} is blank: a single-task score is below ten times its own error")
-                continue
-            some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
-            numbers[name] = _number(column, matrices, some)
-            stored_of = left_out.get(column.of if metric.level == "matrix" else name)
-            if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
-                samples[name] = said
+            else:
+                some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
+                numbers[name] = _number(column, matrices, some)
+                stored_of = left_out.get(column.of if metric.level == "matrix" else name)
+                if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
+                    samples[name] = said
     file = folder / "result.json"
     unscored = [f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored]
     unsaved = [round_.unsaved for round_ in rounds if round_.unsaved]
@@ -189,7 +168,7 @@ def read_case(
         directory=folder,
         failure=None if damaged else store.failure_in(state.result, case.id),
         damaged=damaged,
-        waiting=tuple(c.name for c in columns if references and references.waits(case.id, c.metric.needs)),
+        waiting=tuple(c.name for c in columns if not {*c.metric.needs}.isdisjoint(unfinished)),
         bound=bound,
         basemodel=str(stored.get("basemodel", "")),
         rounds=rounds,
@@ -207,10 +186,6 @@ def read_case(
         provenance=stored.get("provenance", {}),
     )
     return told_result(result, stored["handed"], columns, file) if "handed" in stored else result
-
-
-def _divides(metric: Metric) -> bool:
-    return getattr(metric, "unit", "") == "relative change"
 
 
 def _errors(left_out: NDArray[np.float64] | None) -> NDArray[np.float64] | None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ianvs.base.errors import DamagedError, IanvsError, closest, shown_path
@@ -21,7 +22,7 @@ from ianvs.exam.metrics.registry import find, resolve
 from ianvs.results.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.report.document import TO_KNOW, Note
 from ianvs.results.report.notes import notes_of
-from ianvs.results.stored.case_results import ReferenceScores, read_case
+from ianvs.results.stored.case_results import Reference, ReferenceScores, read_case
 from ianvs.results.stored.selection import is_winner, select
 from ianvs.store import CaseState, CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
 
@@ -83,7 +84,7 @@ class Results:
         cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
         records: dict[str, tuple[ExamRecord | None, str | None]] = {}
 
-        def read(case: TestCase, exam: str, references: ReferenceScores | None = None) -> CaseResult:
+        def read(case: TestCase, exam: str, among: Mapping[str, Reference] = MappingProxyType({})) -> CaseResult:
             exam_id, seen = "", self.states.get(case.id) if self._few else None
             state = cases.state(case.id, known=True) if seen is None else cases.with_known(case.id, seen)
             with suppress(DamagedError):  # then the case's state tells
@@ -95,12 +96,12 @@ class Results:
             record, damage = records[exam_id]
             columns, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
             damaged = () if damage is None else (f"exams/{exam_id}/{damage}",)
-            result = read_case(cases, case, state, record, columns, references, budget, damaged)
+            result = read_case(cases, case, state, record, columns, among, budget, damaged)
             return replace(result, dataset=self.titles[exam]) if exam in self.titles else result
 
         references = ReferenceScores(self.references, self.case_list, read)
         for case in self.case_list:
-            yield read(case, case.testenv, references)
+            yield read(case, case.testenv, references.of(case.id))
 
     def __len__(self) -> int:
         return len(self.case_list)
@@ -250,7 +251,7 @@ def record_of(results: Results) -> dict[str, object]:
         "studies": [study.key for study in results.studies],
         "seeds": results.seeds,
         "rank": {
-            **{name: value for name, value in vars(results.rank).items() if name != "places"},
+            **_without_places(results.rank),
             "select": None if results.rank.select is None else _without_places(results.rank.select),
         },
         "columns": results.columns,
@@ -274,7 +275,7 @@ def _note(stored: str | Mapping[str, Any], file: Path) -> Note:
     return Note("data", stored) if isinstance(stored, str) else as_record(Note, stored, file)
 
 
-def _without_places(spec: PublishedSpec | SelectSpec) -> dict[str, object]:
+def _without_places(spec: PublishedSpec | RankSpec | SelectSpec) -> dict[str, object]:
     return {name: value for name, value in vars(spec).items() if name not in ("place", "places")}
 
 

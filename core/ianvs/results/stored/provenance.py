@@ -17,17 +17,8 @@ from ianvs.base.secrets import without_secret
 from ianvs.processes.engines.engine import usable_cores
 
 PACKAGES = (
-    "ianvs",
-    "torch",
-    "torchvision",
-    "numpy",
-    "pandas",
-    "scikit-learn",
-    "scipy",
-    "pillow",
-    "sentence-transformers",
-    "transformers",
-    "ray",
+    *("ianvs", "torch", "torchvision", "numpy", "pandas", "scikit-learn", "scipy", "pillow"),
+    *("sentence-transformers", "transformers", "ray"),
 )
 """The packages whose version can change a result."""
 

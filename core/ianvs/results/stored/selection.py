@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ianvs.base.types import POOLED, CaseResult, ScoreMatrix, TestCase
 from ianvs.config.spec import SelectSpec
@@ -17,13 +16,13 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report import Chosen
 from ianvs.results.report.trials import study_name
 from ianvs.results.stats import summarise
+from ianvs.results.stats.summary import Array
 from ianvs.results.stored.case_results import by_group, numbers_of
 from ianvs.store import CaseStore, ExamRecord, Study
 from ianvs.store.keys import canonical
 
 SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[MetricColumn]]
 Part = Callable[[CaseResult], CaseResult | None]  # what of a case counts; None: nothing
 
@@ -130,7 +129,7 @@ def worth_after(
         higher_is_better=stored.metric.higher_is_better,
     )
     if each:
-        matrix = _first_rounds(matrix, count)
+        matrix = _cut(matrix, slice(count))
     if select is None or select.by != "validation":
         return numbers_of([column], {score: matrix}, {column.name: 0.0})[column.name]
     without = found.left_out
@@ -209,12 +208,8 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], ot
         case "first_rounds":
             k = spec.rounds or 0
             said = f"on the first {k} rounds and reported on the test sets of the rounds after them"
-            found = _Halves(
-                _of_rounds(lambda matrix: _first_rounds(matrix, k), columns),
-                _of_rounds(lambda matrix: _rest(matrix, k), columns),
-                said,
-                saw_the_future=False,
-            )
+            first_k, rest = _of_rounds(slice(k), columns), _of_rounds(slice(k, None), columns)
+            found = _Halves(first_k, rest, said, saw_the_future=False)
     if not first:
         return found
     return replace(
@@ -248,15 +243,15 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
     return part
 
 
-def _parts_of(groups: Floats, share: float | None) -> tuple[Floats, Floats]:
+def _parts_of(groups: Array, share: float | None) -> tuple[Array, Array]:
     """The groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
     cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
     return groups[:cut], groups[cut:]
 
 
-def _of_rounds(cut: Callable[[ScoreMatrix], ScoreMatrix], columns: Columns) -> Part:
+def _of_rounds(rounds: slice, columns: Columns) -> Part:
     def part(result: CaseResult) -> CaseResult:
-        matrices = {name: cut(matrix) for name, matrix in result.matrices.items()}
+        matrices = {name: _cut(matrix, rounds) for name, matrix in result.matrices.items()}
         kept = next(iter(matrices.values()), None)
         return replace(
             result,
@@ -270,25 +265,17 @@ def _of_rounds(cut: Callable[[ScoreMatrix], ScoreMatrix], columns: Columns) -> P
     return part
 
 
-def _first_rounds(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
-    """The exam of the first k rounds and their test sets."""
-    return _cut(matrix, list(range(k + 1)), slice(None, k))
+def _cut(matrix: ScoreMatrix, rounds: slice) -> ScoreMatrix:
+    """The exam of these rounds and their test sets; the untrained model stays."""
 
-
-def _rest(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
-    """The exam of the rounds after the first k and their test sets; the untrained model stays."""
-    return _cut(matrix, [0, *range(k + 1, len(matrix.values))], slice(k, None))
-
-
-def _cut(matrix: ScoreMatrix, rows: Sequence[int], tests: slice) -> ScoreMatrix:
-    def of(vector: Floats | None) -> Floats | None:
-        return None if vector is None else vector[tests]
+    def of(vector: Array | None) -> Array | None:
+        return None if vector is None else vector[rounds]
 
     return replace(
         matrix,
-        values=matrix.values[list(rows)][:, tests],
-        rounds=matrix.rounds[tests],
-        tests=matrix.tests[tests],
+        values=matrix.values[[0, *range(1, len(matrix.values))[rounds]]][:, rounds],
+        rounds=matrix.rounds[rounds],
+        tests=matrix.tests[rounds],
         curve=None,
         joint=of(matrix.joint),
         single_task=of(matrix.single_task),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,8 +15,7 @@ from ianvs.exam.metrics.definition import MatrixMetric, Unit
 from ianvs.exam.metrics.metric import Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.paradigms import Paradigm, find_paradigm
-from ianvs.plugins.loader import load_once
-from ianvs.plugins.reference import reference_of
+from ianvs.plugins.loader import load_once, reference_of
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import file_digests
 from ianvs.store.keys import digest
@@ -61,17 +60,12 @@ class ParadigmFacts:
     problems: (option, what is wrong with it); "" is the paradigm.
     """
 
-    methods: Mapping[str, tuple[str, ...]]
-    needed: tuple[str, ...]
-    as_one: bool
-    reference: bool
+    methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
+    as_one: bool = False
+    reference: bool = False
     problems: tuple[tuple[str, str], ...] = ()
     by_itself: bool = False
-
-    @classmethod
-    def unknown(cls, why: str) -> ParadigmFacts:
-        """Of one that can't be looked at."""
-        return cls({}, (), False, False, (("", why),))
 
 
 def look_at_plugin(plugin: tuple[str | None, str]) -> Answer:
@@ -124,7 +118,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
     try:
         paradigm = find_paradigm(spec, load_once)
     except PluginError as error:
-        return ParadigmFacts.unknown(str(error))
+        return ParadigmFacts(problems=(("", str(error)),))
     known = paradigm.options.model_fields
     unknown = [option for option in spec.options if option not in known]
     given = {name: value for name, value in spec.options.items() if name in known}

@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.isolated import Isolated, Unanswered
-from ianvs.processes.sealing.closed import allowed_paths, denied_paths
+from ianvs.processes.sealing.places import allowed_paths, denied_paths
 from ianvs.running.inspector.facts import (
     Answer,
     ParadigmFacts,
@@ -66,7 +66,7 @@ class Inspector:
         found = []
         for algorithm in algorithms:
             types = contract_named(algorithm.contract).module_types(algorithm.paradigm)
-            theirs = types and ParadigmFacts(dict.fromkeys(types[0], ()), types[1], False, False)
+            theirs = types and ParadigmFacts(dict.fromkeys(types[0], ()), types[1])
             found.append(theirs or self._paradigm(algorithm.paradigm))
         return found
 
@@ -96,7 +96,7 @@ class Inspector:
             return _PARADIGM_FACTS.validate_python(look_at_paradigm(spec))
         told = self._answer(_PARADIGM, spec.url, spec.name, spec, spec.options)
         if isinstance(told, str):
-            return ParadigmFacts.unknown(f"importing the file of paradigm '{spec.name}' {told}.")
+            return ParadigmFacts(problems=(("", f"importing the file of paradigm '{spec.name}' {told}."),))
         return _PARADIGM_FACTS.validate_python(told)
 
     def _answer(self, kind: _Kind, url: str | None, name: str, asked: object, more: object = None) -> Answer | str:

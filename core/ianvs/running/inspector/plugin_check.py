@@ -16,8 +16,7 @@ from ianvs.base.errors import IanvsError, Place, PluginError, Problem, closest, 
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
-from ianvs.plugins.loader import Loaded, cause, load_once
-from ianvs.plugins.reference import reference_of
+from ianvs.plugins.loader import Loaded, cause, load_once, reference_of
 from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.processes.isolated import Unanswered

@@ -25,65 +25,32 @@ class DrawnExam:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Cases of every choice of its grid."""
+class Listed:
+    """Cases that need no search. choices: of their hyperparameters; None: the grid. role: of reference runs."""
+
+    choices: tuple[Mapping[str, object], ...] | None = None
+    role: str = ""
+
+
+SEARCHED = Listed(())
+"""No cases: those of its search's trials stand beside it. Its class is looked at, and its exam prepared."""
 
 
 @dataclass(frozen=True)
-class Searched:
-    """No cases: those of its search's trials stand beside it. Its class is looked at, and its exam prepared."""
+class OfTrial:
+    """Cases of a trial. study: the key of its search.
 
-
-@dataclass(frozen=True)
-class _OfTrial:
-    """study: the key of its search. number: of the trial."""
+    seed: the one that they have; None: every one of the job's, of the trial that won. until: the next round where the
+    search looks at it, after which they pause; None: they go to the end. said: in words what became of one that did not
+    win, for which there is nothing more to do.
+    """
 
     study: str
     number: int
     hyperparameters: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class TrialStage(_OfTrial):
-    """A trial on its way to the next round where its search looks at it, with one of the seeds that it is run with.
-
-    until: that round, after which its case pauses; None: it goes to the end.
-    """
-
-    seed: int
-    until: int | None
-
-
-@dataclass(frozen=True)
-class EndedTrial(_OfTrial):
-    """A trial that did not win, with one of the seeds that it was run with: there is nothing more to do for it.
-
-    said: what became of it, in words.
-    """
-
-    seed: int
-    said: str
-
-
-@dataclass(frozen=True)
-class Winner(_OfTrial):
-    """The trial that won, with every seed of the job."""
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Reference runs. choices: of their hyperparameters, those that the algorithms have that need them."""
-
-    role: str
-    choices: tuple[Mapping[str, object], ...] = ()
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """The cases of one seed once more, from nothing."""
-
-    of: Grid | Searched | TrialStage | Winner
-    seed: int
+    seed: int | None = None
+    until: int | None = None
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +58,7 @@ class PlannedAlgorithm:
     """An algorithm in one exam, with what its cases share.
 
     testenv_name: "" where the job has one exam only. drawn: None: the exam is that of all seeds. origin: where its
-    cases come from.
+    cases come from. repeated: the seed whose cases run once more, from nothing; None: they are no repetition.
     """
 
     spec: AlgorithmSpec
@@ -103,57 +70,41 @@ class PlannedAlgorithm:
     identity: Mapping[str, object]
     identity_digest: str
     drawn: DrawnExam | None = None
-    origin: Grid | Searched | TrialStage | EndedTrial | Winner | Reference | Repetition = Grid()
+    origin: Listed | OfTrial = Listed()
+    repeated: int | None = None
 
     @property
     def role(self) -> str:
         """As TestCase.role: of reference runs, and of repetitions."""
-        match self.origin:
-            case Reference(role):
-                return role
-            case Repetition():
-                return REPEAT
-        return ""
+        if self.repeated is not None:
+            return REPEAT
+        return self.origin.role if isinstance(self.origin, Listed) else ""
 
     @property
     def choices(self) -> tuple[Mapping[str, object], ...] | None:
         """Hyperparameters of its cases; None: the grid of `spec`."""
-        match self._first_origin:
-            case Grid():
-                return None
-            case Reference(choices=choices):
-                return choices
-            case _OfTrial(hyperparameters=hyperparameters):
-                return (hyperparameters,)
-        return ()
+        return self.origin.choices if isinstance(self.origin, Listed) else (self.origin.hyperparameters,)
 
     @property
-    def trial(self) -> tuple[str, int] | None:
-        """(key of its search, number) where its cases are a trial's."""
-        origin = self._first_origin
-        return (origin.study, origin.number) if isinstance(origin, _OfTrial) else None
+    def trial(self) -> OfTrial | None:
+        """Where its cases are a trial's."""
+        return self.origin if isinstance(self.origin, OfTrial) else None
 
     @property
     def until(self) -> int | None:
         """The round after which its cases pause; None: they go to the end."""
-        return self.origin.until if isinstance(self.origin, TrialStage) else None
+        return self.trial.until if self.trial else None
 
     @property
     def is_ranked(self) -> bool:
         """Whether its cases go to the end: a trial that is stopped before it is not compared with others."""
-        return self.until is None and not isinstance(self.origin, EndedTrial)
-
-    @property
-    def _first_origin(self) -> Grid | Searched | TrialStage | EndedTrial | Winner | Reference:
-        """What is repeated, where it is a repetition."""
-        return self.origin.of if isinstance(self.origin, Repetition) else self.origin
+        return self.until is None and not (self.trial and self.trial.said)
 
     @property
     def seed(self) -> int | None:
         """The one seed that its cases have; None: all of the job's."""
-        if isinstance(self.origin, TrialStage | EndedTrial | Repetition):
-            return self.origin.seed
-        return None if self.drawn is None else self.drawn.seed
+        own = self.trial.seed if self.trial and self.repeated is None else self.repeated
+        return self.drawn.seed if own is None and self.drawn is not None else own
 
     @property
     def testenv_for_seed(self) -> TestEnvSpec:
@@ -206,12 +157,10 @@ class PlannedAlgorithm:
 
 def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
     """The same algorithm once more with the first of the seeds, from nothing: what changes is noise, not chance."""
-    origin = planned.origin
-    if planned.seed not in (None, seeds[0]) or not isinstance(origin, Grid | Searched | TrialStage | Winner):
+    if planned.seed not in (None, seeds[0]):
         return None
     identity = {**planned.identity, "repetition": repetition}
-    origin = Repetition(origin, seeds[0])
-    return replace(planned, identity=identity, identity_digest=digest(identity), origin=origin)
+    return replace(planned, identity=identity, identity_digest=digest(identity), repeated=seeds[0])
 
 
 def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:

@@ -17,7 +17,7 @@ from ianvs.config.models.contract_name import GROUP as CONTRACTS
 from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.paradigms import GROUP, PARADIGMS
-from ianvs.exam.scenarios import ENTRY_POINTS, is_authors
+from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
 from ianvs.plugins.source import source_of
 from ianvs.running.inspector import ParadigmFacts

@@ -15,8 +15,8 @@ from pathlib import Path
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.metrics.registry import foreign_module
-from ianvs.exam.scenarios import ENTRY_POINTS as SCENARIOS
-from ianvs.exam.scenarios import is_authors
+from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
+from ianvs.exam.scenarios.scenario_catalogue import is_authors
 from ianvs.plugins.source import authors_sources
 from ianvs.running.planning.identity import algorithm_source, authored, metric_keys, source_home
 from ianvs.running.planning.plan import Plan, scored_metrics

@@ -21,7 +21,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.cases import DrawnExam, EndedTrial, PlannedAlgorithm, Searched, repetition_of
+from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.stored_cases import stored_cases, stored_ids
@@ -140,9 +140,9 @@ class Plan:
         state, until = self.store.state(case.id), algorithm.until
         status = state.status
         planned = partial(PlannedCase, case, algorithm)
-        if isinstance(algorithm.origin, EndedTrial):
+        if algorithm.trial and algorithm.trial.said:
             shown = status if status in ("finished", "failed") else "stopped"
-            return planned(shown, "nothing", algorithm.origin.said)
+            return planned(shown, "nothing", algorithm.trial.said)
         if status is not None and self.store.has_come_to(case.id, until):
             scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
@@ -264,7 +264,7 @@ def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] 
     _refuse_repeated(algorithms)
     studies = plan_studies(job, algorithms)
     trials = [trial for study in studies for trial in study.planned()]
-    algorithms = [replace(of, origin=Searched()) if job.search and is_searched(of.spec) else of for of in algorithms]
+    algorithms = [replace(of, origin=SEARCHED) if job.search and is_searched(of.spec) else of for of in algorithms]
     algorithms += trials
     ranked = [of for of in algorithms if of.is_ranked]
     repetitions = [repetition_of(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
@@ -338,9 +338,8 @@ def start_over(plan: Plan, wanted: str) -> int:
             with plan.store.lock(planned.case.id):
                 plan.store.reset(planned.case.id)
             count += 1
-            if planned.algorithm.trial is not None:
-                key, number = planned.algorithm.trial
-                trials.setdefault(key, set()).add(number)
+            if (trial := planned.algorithm.trial) is not None:
+                trials.setdefault(trial.study, set()).add(trial.number)
     for key, numbers in trials.items():
         StudyStore(plan.job.workspace, plan.job.name).forget(key, numbers)
     return count

@@ -17,7 +17,7 @@ from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
-from ianvs.running.planning.cases import PlannedAlgorithm, Reference, grid, own_hyperparameters
+from ianvs.running.planning.cases import Listed, PlannedAlgorithm, grid, own_hyperparameters
 from ianvs.running.planning.identity import algorithm_identity
 from ianvs.running.planning.named_files import named_files
 from ianvs.store.keys import digest
@@ -26,6 +26,7 @@ _PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
 ROLES = tuple(_PARADIGMS)
 
 _Values = Mapping[str, object]
+_Known = tuple[PlannedAlgorithm, Callable[[_Values], _Values]]
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,8 @@ class PlannedReferences:
     """algorithms: of the reference runs that are planned beside those that the job lists."""
 
     algorithms: tuple[PlannedAlgorithm, ...] = ()
-    by_student: Mapping[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = field(
-        default_factory=dict
-    )  # (exam, identity, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference)
+    # (exam, identity, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference):
+    by_student: Mapping[tuple[str, ...], _Known] = field(default_factory=dict)
 
     def of(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
         """{role: id of the reference case} of a case."""
@@ -50,9 +50,8 @@ class PlannedReferences:
 
 def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspector) -> PlannedReferences:
     """The references that the metrics of each exam need: those that the job names, else planned ones."""
-    by_student: dict[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = {}
-    planned: dict[tuple[str, str], dict[str, Mapping[str, object]]] = {}
-    made: dict[tuple[str, str], PlannedAlgorithm] = {}
+    by_student: dict[tuple[str, ...], _Known] = {}
+    planned: dict[tuple[str, str], tuple[PlannedAlgorithm, dict[str, _Values]]] = {}  # with their hyperparameters
     facts = _facts(job, students, inspector)
     for student in students:
         if student.paradigm.as_one:
@@ -67,20 +66,15 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
             known = facts.get(student.spec.name)
             if known is None or known.bound or known.reference is None:
                 continue
-            reference = _reference(job, student, known.reference, role)
-            key = (reference.exam_id, reference.identity_digest)
-            reference = made.setdefault(key, reference)
+            made = _reference(job, student, known.reference, role)
+            reference, choices = planned.setdefault((made.exam_id, made.identity_digest), (made, {}))
             taken_by = partial(_taken, known.reference.takes, [module.type for module in student.spec.modules])
             by_student[_key(student, role)] = (reference, taken_by)
-            choices = planned.setdefault(key, {})
             for hyperparameters in student.hyperparameters():
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
-    algorithms = tuple(
-        replace(made[key], origin=Reference(made[key].role, tuple(choices.values())))
-        for key, choices in planned.items()
-    )
-    return PlannedReferences(algorithms, by_student)
+    algorithms = (replace(of, origin=Listed(tuple(choices.values()), of.role)) for of, choices in planned.values())
+    return PlannedReferences(tuple(algorithms), by_student)
 
 
 def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
@@ -106,7 +100,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
         modules=(module,),
         paradigm=ParadigmSpec(_PARADIGMS[role], place=student.spec.place),
     )
-    paradigm = ParadigmFacts(student.paradigm.methods, ("basemodel",), as_one=False, reference=True)
+    paradigm = ParadigmFacts(student.paradigm.methods, ("basemodel",), reference=True)
     identity = algorithm_identity(job, student.testenv, spec, paradigm)
     if files := named_files(job, student.spec, facts.takes):
         identity["weights"] = files
@@ -116,7 +110,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
         paradigm=paradigm,
         identity=identity,
         identity_digest=digest(identity),
-        origin=Reference(role),
+        origin=Listed((), role),
     )
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ianvs.base.errors import DamagedError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
 from ianvs.results.stored.selection import first_half
-from ianvs.running.planning.cases import EndedTrial, PlannedAlgorithm, TrialStage, Winner, axes, grid
+from ianvs.running.planning.cases import OfTrial, PlannedAlgorithm, axes, grid
 from ianvs.running.planning.identity import metric_key
 from ianvs.store.job_store import Study, StudyStore, Trial
 from ianvs.store.keys import digest
+
+_APART = ("place", "places", "trials", "metric", "select")  # settings that make no other search, or are named otherwise
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,29 @@ class PlannedStudy:
     spec: its settings. metric: the column that it goes by.
     """
 
-    key: str
     spec: SearchSpec
     metric: str
     bases: Mapping[int, PlannedAlgorithm]
     stored: Study | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """Another search has another one; more trials are the same search gone on with."""
+        base, spec, space = self.any_base, self.spec, self.space
+        metrics = [metric_key(each) for each in base.testenv.metrics if each.name in self.metric.split(" of ")]
+        return digest(
+            {
+                "exams": [[seed, self.bases[seed].exam_id] for seed in self.seeds],
+                "algorithm": base.identity_digest,
+                "name": base.spec.name,
+                "fixed": {name: value for name, value in self.hyperparameters({}).items() if name not in space},
+                "space": {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in space.items()},
+                "metrics": metrics,
+                "metric": self.metric,
+                "how": {name: value for name, value in vars(spec).items() if name not in _APART},
+                "select": None if spec.select is None else [spec.select.by, spec.select.rounds, spec.select.share],
+            }
+        )
 
     @property
     def any_base(self) -> PlannedAlgorithm:
@@ -66,12 +87,13 @@ class PlannedStudy:
         first = next(grid(self.any_base.spec.modules))
         return {name: drawn.get(name, value) for name, value in first.items()}
 
-    def stage(self, trial: Trial) -> Iterator[PlannedAlgorithm]:
-        """The cases of a trial as they go to its goal, by seed."""
+    def stage(self, trial: Trial, said: str = "") -> Iterator[PlannedAlgorithm]:
+        """The cases of a trial as they go to its goal, by seed. said: what became of one that goes no further."""
         choice = self.hyperparameters(trial.drawn)
-        until = None if self.stored is not None and trial.goal == self.stored.rounds else trial.goal
+        at_the_end = self.stored is not None and trial.goal == self.stored.rounds
+        until = None if said or at_the_end else trial.goal
         for seed in self.seeds:
-            yield replace(self.bases[seed], origin=TrialStage(self.key, trial.number, choice, seed, until))
+            yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, until, said))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
         """Every trial that it has asked for, and the winner with all seeds of the job."""
@@ -79,16 +101,12 @@ class PlannedStudy:
             return
         found = self.stored.winner if self.ended else None
         for trial in self.stored.trials:
-            choice = self.hyperparameters(trial.drawn)
             if trial.number == found:
+                choice = self.hyperparameters(trial.drawn)
                 for base in {id(base): base for base in self.bases.values()}.values():
-                    yield replace(base, origin=Winner(self.key, trial.number, choice))
-            elif trial.waits:
-                yield from self.stage(trial)
+                    yield replace(base, origin=OfTrial(self.key, trial.number, choice))
             else:
-                said = _became(trial, self.stored.rounds)
-                for seed in self.seeds:
-                    yield replace(self.bases[seed], origin=EndedTrial(self.key, trial.number, choice, seed, said))
+                yield from self.stage(trial, "" if trial.waits else _became(trial, self.stored.rounds))
 
 
 def _became(trial: Trial, rounds: int) -> str:
@@ -111,11 +129,11 @@ def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[Pl
     store = StudyStore(job.workspace, job.name)
     studies = []
     for bases in groups.values():
-        study = PlannedStudy("", spec, search_metric(job), bases)
-        key, stored = _key(study), None
+        study = PlannedStudy(spec, search_metric(job), bases)
         with suppress(DamagedError):  # then it is asked for once more, and finds its trials done
-            stored = store.read(key, {name: one.choices for name, one in study.space.items()})
-        studies.append(replace(study, key=key, stored=stored))
+            choices = {name: one.choices for name, one in study.space.items()}
+            study = replace(study, stored=store.read(study.key, choices))
+        studies.append(study)
     return tuple(studies)
 
 
@@ -147,25 +165,3 @@ def with_ends(module: ModuleSpec) -> ModuleSpec:
     places = {name: module.value_places.get(name, ())[:1] * len(values) for name, values in ends.items()}
     tried = tuple((name, ends.get(name, values)) for name, values in module.grid)
     return replace(module, grid=tried, value_places={**module.value_places, **places})
-
-
-def _key(study: PlannedStudy) -> str:
-    """Another search has another one; more trials are the same search gone on with."""
-    base, spec, space = study.any_base, study.spec, study.space
-    shown = {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in space.items()}
-    return digest(
-        {
-            "exams": [[seed, study.bases[seed].exam_id] for seed in study.seeds],
-            "algorithm": base.identity_digest,
-            "name": base.spec.name,
-            "fixed": {name: value for name, value in study.hyperparameters({}).items() if name not in space},
-            "space": shown,
-            "metrics": [metric_key(each) for each in base.testenv.metrics if each.name in study.metric.split(" of ")],
-            "metric": study.metric,
-            "how": {name: value for name, value in vars(spec).items() if name not in _APART},
-            "select": None if spec.select is None else [spec.select.by, spec.select.rounds, spec.select.share],
-        }
-    )
-
-
-_APART = ("place", "places", "trials", "metric", "select")

@@ -14,8 +14,8 @@ from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
-from ianvs.running.planning import Plan, PlannedCase
 from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
+from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import CaseStore, CodeStore, ExamStore, Study
 
@@ -106,7 +106,8 @@ class CaseLoop:
                     self._follow(event)
                 self._check_limits()
             except KeyboardInterrupt:
-                self._interrupt()
+                self.interrupted = True
+                self._stop()
         if self._unstorable:
             raise IanvsError(self._unstorable)
 
@@ -237,12 +238,8 @@ class CaseLoop:
                 running.forced = True
                 self._engine.cancel(key, force=True)
 
-    def _interrupt(self) -> None:
-        """The first Ctrl-C lets running cases end their round; the second ends them now."""
-        self.interrupted = True
-        self._stop()
-
     def _stop(self) -> None:
+        """The first time, as by Ctrl-C, lets running cases end their round; the second ends them now."""
         for key in self._running:
             self._engine.cancel(key, force=self._stopping)
         if self._running:

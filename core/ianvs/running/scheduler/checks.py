@@ -11,18 +11,20 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from ianvs.base.errors import ConfigError, IanvsError, Place, Problem, closest
+from ianvs.base.errors import ConfigError, Place, Problem, closest
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import contract_of
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.spec import JobSpec, MetricSpec, Range, SelectSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
-from ianvs.exam.metrics.metric_columns import column_names, columns_named
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan, cells, make_plan, scored_metrics
+from ianvs.running.planning.cases import cells
+from ianvs.running.planning.plan import Plan, job_columns, make_plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
 from ianvs.running.scheduler.case_loop import Listener
@@ -34,10 +36,8 @@ _ASKED_FOR: dict[str | None, tuple[str, str]] = {
     **dict.fromkeys(_FORCED, ("teacher_forced", "it is asked for")),
 }
 """Metrics of what a testenv has to ask for: by which key, and what then happens while a case runs."""
-_KEPT_BY_US = {name: name for name in ("budget", "linear_probe", "task_scores", "teacher_forced")} | {
-    "model_eval": "gate"
-}
-"""Keys of a testenv that act on rounds which core itself keeps, and the fields that hold them."""
+_KEPT_BY_US = ("budget", "linear_probe", "task_scores", "teacher_forced", "model_eval")
+"""Keys of a testenv that act on rounds which core itself keeps."""
 
 
 class Check(NamedTuple):
@@ -55,8 +55,7 @@ class Preflight:
     """The checks of one job while they are made, and what they have found.
 
     ask_engine: for the engine whose processes build exams; with None where there is no plan yet. samples: fingerprints
-    of each testenv's, where they are known by then. levels: of metrics, by name; "mapping" of one that yields several
-    numbers. asking: modules whose plugins want to see the facts of an exam.
+    of each testenv's, where they are known by then. asking: modules whose plugins want to see the facts of an exam.
     """
 
     job: JobSpec
@@ -66,7 +65,6 @@ class Preflight:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(init=False)
     samples: tuple[str | None, ...] = ()
-    levels: dict[str, str] = field(default_factory=dict)
     asking: set[tuple[Any, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -100,29 +98,23 @@ class Preflight:
         return self.ask_engine(None if self.problems else self.plan)
 
     @cached_property
-    def named(self) -> list[list[tuple[MetricSpec, str, str]]]:
-        """Of each exam every metric, with the name of its column and of the score that it is computed from."""
-        asked = [[(spec, self.level(spec.name)) for spec in scored_metrics(exam)] for exam in self.job.testenvs]
-        names = zip(asked, column_names(asked), strict=True)
-        return [[(spec, *found) for (spec, _), found in zip(*both, strict=True)] for both in names]
+    def metrics(self) -> list[tuple[TestEnvSpec, tuple[MetricColumn, ...]]]:
+        """Of each exam every metric, those too that others build on."""
+        return list(zip(self.job.testenvs, job_columns(self.job, self.inspector).values(), strict=True))
 
     @cached_property
     def columns(self) -> list[list[str]]:
         """Of each exam the names of the columns that it lists."""
         return [
-            [name for spec, name, _ in named if spec in exam.metrics and self.level(spec.name) != "mapping"]
-            for exam, named in zip(self.job.testenvs, self.named, strict=True)
+            [one.name for one in metrics if one.spec in exam.metrics and not one.metric.mapping]
+            for exam, metrics in self.metrics
         ]
 
-    def level(self, name: str) -> str:
-        """Of a metric that a testenv lists, or of a built-in one that is computed for another's sake."""
-        if name in self.levels:
-            return self.levels[name]
-        try:
-            metric = metric_header(MetricSpec(name))
-        except IanvsError:
-            return "score"  # an unknown name is told of where it is resolved
-        return "mapping" if metric.mapping else metric.level
+    @cached_property
+    def levels(self) -> dict[str, str]:
+        """Of metrics, by name; "mapping" of one that yields several numbers."""
+        every = (one for _, metrics in self.metrics for one in metrics)
+        return {one.spec.name: "mapping" if one.metric.mapping else one.metric.level for one in every}
 
 
 def paradigm_problems(flight: Preflight) -> Iterator[Problem]:
@@ -150,8 +142,8 @@ def setting_problems(flight: Preflight) -> Iterator[Problem]:
     contract = contract_of(flight.job)
     yield from contract.setting_problems(flight.job)
     for exam in flight.job.testenvs if contract.runs_cases else ():
-        for key, said in _KEPT_BY_US.items():
-            if getattr(exam, said):
+        for key in _KEPT_BY_US:
+            if getattr(exam, "gate" if key == "model_eval" else key):
                 place = exam.places.get(key, exam.place)
                 yield Problem(f"'{key}' has no effect under `contract: {contract.name}`.", place, warning=True)
 
@@ -181,7 +173,7 @@ def scenario_problems(flight: Preflight) -> Iterator[Problem]:
 
 
 def metric_problems(flight: Preflight) -> Iterator[Problem]:
-    """What is wrong with the metrics, and their levels; an author's file is imported by another process."""
+    """What is wrong with the metrics; an author's file is imported by another process."""
     for exam in flight.job.testenvs:
         gate = exam.gate.metric if exam.gate else None
         specs = [*exam.metrics, *([gate] if gate else [])]
@@ -189,7 +181,6 @@ def metric_problems(flight: Preflight) -> Iterator[Problem]:
             if isinstance(metric, list):
                 yield from metric
                 continue
-            flight.levels[spec.name] = "mapping" if metric.mapping else metric.level
             if spec is gate and metric.accumulate is not None:
                 message = f"model_eval scores one model, and '{spec.name}' has state over rounds. Name another score."
                 yield Problem(message, spec.place)
@@ -200,11 +191,12 @@ def metric_problems(flight: Preflight) -> Iterator[Problem]:
 def quantity_problems(flight: Preflight) -> Iterator[Problem]:
     """Two names for one quantity would be two columns with the same numbers."""
     first: dict[tuple[str, str], MetricSpec] = {}
-    for exam, named in zip(flight.job.testenvs, flight.named, strict=True):
-        for spec, name, of in named:
+    for exam, metrics in flight.metrics:
+        for column in metrics:
+            spec, name = column.spec, column.name
             if spec.url is not None or spec.options or spec not in exam.metrics:
                 continue
-            same = first.setdefault((metric_header(spec).name, of), spec)
+            same = first.setdefault((metric_header(spec).name, column.of), spec)
             if same != spec and same.name == spec.name and same in exam.metrics:
                 yield Problem(f"'{name}' is asked for twice, with `of` and without. Keep one.", spec.place)
             elif same.name != spec.name:
@@ -217,7 +209,7 @@ def link_problems(flight: Preflight) -> Iterator[Problem]:
     for exam in flight.job.testenvs:
         for spec in exam.metrics:
             named = dict.fromkeys((spec.name, spec.of))
-            if spec.of is not None and flight.level(spec.of) != "score":
+            if spec.of is not None and flight.levels.get(spec.of, "score") != "score":
                 yield Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place)
             for name in filter(_ASKED_FOR.__contains__, named):
                 key, what = _ASKED_FOR[name]
@@ -230,7 +222,8 @@ def link_problems(flight: Preflight) -> Iterator[Problem]:
         if gate.name in _FORCED:
             message = f"model_eval scores replies to a part of the round, and {gate.name} does not score replies."
             yield Problem(f"{message} lexical_similarity does.", gate.place)
-        if flight.levels[gate.name] != "score":
+        [metric] = flight.inspector.metrics([gate])
+        if isinstance(metric, Metric) and (metric.mapping or metric.level != "score"):
             yield Problem(f"model_eval needs a score of predictions, and '{gate.name}' is not one.", gate.place)
 
 

@@ -10,9 +10,9 @@ from ianvs.config.spec import JobSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan, PlannedCase, earlier_cases, make_plan, said_of_earlier
 from ianvs.running.planning.case_request import CaseRequest, case_request
 from ianvs.running.planning.kept_code import keep_code
+from ianvs.running.planning.plan import Plan, PlannedCase, earlier_cases, make_plan, said_of_earlier
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
@@ -57,42 +57,37 @@ def run_job(
             listener.noticed(f"{said}; they run anew")
         if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
-        runs = _Runs(engines.runner(plan), listener, provenance)
-        failed = 0
+        engine, ran, failed = engines.runner(plan), 0, 0
+
+        def go(plan: Plan) -> CaseLoop:
+            nonlocal ran
+            loop = _loop(engine, plan, listener, provenance)
+            loop.go()
+            ran += loop.ran
+            return loop
+
         if plan.searches:
-            interrupted = run_searches(plan, runs.go, listener, inspector)
+            interrupted = run_searches(plan, lambda wave: go(wave).interrupted, listener, inspector)
             before, plan = plan, replace(make_plan(job, inspector), job=plan.job)
-            runs.failed = 0  # a trial that fails has told something
+            # A trial that fails has told something: what counts is a search that found nothing.
             failed = sum(study.ended and study.stored.winner is None for study in plan.studies if study.stored)
             if interrupted:
-                return Outcome(plan, runs.ran, failed, interrupted=True)
+                return Outcome(plan, ran, failed, interrupted=True)
             listener.more(sum(planned.runs for planned in plan) - sum(planned.runs for planned in before))
-        interrupted = runs.go(plan)
-        return Outcome(plan, runs.ran, runs.failed + failed, interrupted)
+        last = go(plan)
+        return Outcome(plan, ran, failed + last.failed, last.interrupted)
 
 
-class _Runs:
-    """Runs plans on an engine, one after the other. ran, failed: cases of all of them."""
+def _loop(engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object]) -> CaseLoop:
+    wanted, code = plan.job.cases_per_gpu, keep_code(plan)
+    sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
+    slots = Slots(engine.slots, engine.gpus, 1 if wanted == "auto" else wanted, sharing)
 
-    def __init__(self, engine: Engine, listener: Listener, provenance: dict[str, object]) -> None:
-        self._engine, self._listener, self._provenance = engine, listener, provenance
-        self.ran = self.failed = 0
+    def request(planned: PlannedCase) -> CaseRequest:
+        apart = engine.isolates and engine.seals
+        return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=apart)
 
-    def go(self, plan: Plan) -> bool:
-        """Whether it was interrupted."""
-        engine, wanted = self._engine, plan.job.cases_per_gpu
-        code = keep_code(plan)
-        sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
-        slots = Slots(engine.slots, engine.gpus, 1 if wanted == "auto" else wanted, sharing)
-
-        def request(planned: PlannedCase) -> CaseRequest:
-            apart = engine.isolates and engine.seals
-            return case_request(plan, planned.case, planned.algorithm, self._provenance, code, apart=apart)
-
-        loop = CaseLoop(engine, plan, slots, self._listener, request)
-        loop.go()
-        self.ran, self.failed = self.ran + loop.ran, self.failed + loop.failed
-        return loop.interrupted
+    return CaseLoop(engine, plan, slots, listener, request)
 
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:

@@ -85,18 +85,17 @@ class EarlyEngine:
 
 def open_engine(job: JobSpec, tasks: int | None) -> Engine:
     """The engine that the job names, with what its tasks will import already loaded where that helps."""
-    return _open(job, Workload(tasks=tasks, preload=imported_by_cases(job)))
+    return _open(job, tasks, imported_by_cases(job))
 
 
 def open_checker(job: JobSpec) -> Engine:
     """For building exams beside a job that runs nothing, or runs in this very process."""
-    workload = Workload(tasks=1, threads=job.threads)
     if not engine_problems(job):
-        engine = _open(job, workload)
+        engine = _open(job, tasks=1)
         if engine.isolates:
             return engine
         engine.close()
-    return _open(dataclasses.replace(job, engine=EngineSpec("local")), workload)
+    return _open(dataclasses.replace(job, engine=EngineSpec("local")), tasks=1)
 
 
 def _loaded(spec: EngineSpec) -> Loaded:
@@ -106,10 +105,11 @@ def _loaded(spec: EngineSpec) -> Loaded:
     raise PluginError(f"'{spec.name}' is not a subclass of ianvs.processes.engines.Engine.")
 
 
-def _open(job: JobSpec, workload: Workload) -> Engine:
+def _open(job: JobSpec, tasks: int | None, preload: tuple[str, ...] = ()) -> Engine:
     uses_cards = job.device != "cpu" and "torch" in imports_of(job)
-    workload = dataclasses.replace(
-        workload,
+    workload = Workload(
+        tasks=tasks,
+        preload=preload,
         jobs=job.jobs,
         threads=job.threads,
         device=job.device,
@@ -183,11 +183,14 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     # What the rest of our package imports depends on what it is asked for.
     imported = _top_level(written)
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
-    values = list(_hyperparameters(job))
+    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
+    values = [pair for module in modules for pair in module.constants.items()]
+    values += [(name, value) for module in modules for name, listed in module.grid for value in listed]
     networks = [value for name, value in values if name == "network"]
     if any(value not in _PLAIN_NETWORKS for value in networks) or any(map(_PICTURES.search, texts)):
         imported.add("torchvision")
-    if any(_may_be_a_model(value) for _, value in values):
+    texts_given = [value for _, value in values if isinstance(value, str)]
+    if any("/" in text or Path(text).is_dir() for text in texts_given):  # "hf/NAME", or the folder of a model
         imported.add("transformers")
     if "torch" in _top_level(files):
         names |= {"torch", "ianvs.authoring"}
@@ -207,15 +210,3 @@ def _files(job: JobSpec) -> set[Path]:
 
 def _top_level(files: set[Path]) -> set[str]:
     return {module.split(".")[0] for path in files for module in imported_by(path)}
-
-
-def _hyperparameters(job: JobSpec) -> Iterator[tuple[str, object]]:
-    """(name, value), for every value of each."""
-    for module in (module for algorithm in job.algorithms for module in algorithm.modules):
-        yield from module.constants.items()
-        yield from ((name, value) for name, values in module.grid for value in values)
-
-
-def _may_be_a_model(value: object) -> bool:
-    """Whether it could be "hf/NAME" or the folder of a model."""
-    return isinstance(value, str) and ("/" in value or Path(value).is_dir())

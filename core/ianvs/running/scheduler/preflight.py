@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,15 @@ from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.processes.engines import LocalEngine
-from ianvs.processes.engines.asking import ask
-from ianvs.processes.engines.engine import Engine, Files, Task
+from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.job_notes import data_doubts
-from ianvs.running.planning import Plan, PlannedAlgorithm, cells, grid
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
+from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid
 from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.named_files import unfound_files
+from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks
@@ -71,11 +72,6 @@ def require_files(job: JobSpec, inspector: Inspector) -> Preflight:
     found.make(FILES)
     found.insist()
     return found
-
-
-def plan_files(job: JobSpec, inspector: Inspector) -> Plan:
-    """The plan of `job`, whose job has the warnings of `require_files`. Raises ConfigError with all slips."""
-    return require_files(job, inspector).checked_plan()
 
 
 def _workspace(flight: Preflight) -> Iterable[Problem]:
@@ -158,15 +154,12 @@ def _plugin_problems(flight: Preflight) -> Iterator[Problem]:
         yield from contract.code_problems(job)
         return
     if flight.problems:  # there is no plan: what the files name is looked at all the same
-        subjects = [
-            subject
-            for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True)
-            for subject in _subjects(job, algorithm, facts)
-        ]
+        facts = flight.inspector.paradigms(job.algorithms)
+        subjects = [_subjects(job, *both) for both in zip(job.algorithms, facts, strict=True)]
     else:
         planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
-        subjects = [s for each in planned for s in _subjects(job, each.spec, each.paradigm, each.choices)]
-    for subject in subjects:
+        subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in planned]
+    for subject in chain.from_iterable(subjects):
         found = _check(flight, subject)
         yield from found.problems
         if found.asks:
@@ -187,7 +180,14 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
     for each in flight.plan.algorithms:
         record = exams.record(each.exam_id)
         if record is not None:
-            facts = _facts(record) | {"conversations": _taught_texts(flight.plan, each, record, texts)}
+            facts = {
+                "kind": record.kind,
+                "shape": record.shape,
+                "classes": record.classes,
+                "num_classes": len(record.classes),
+                "rounds": len(record.rounds),
+                "conversations": _taught_texts(flight.plan, each, record, texts),
+            }
             for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
                 if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
                     subjects.append(subject)
@@ -236,16 +236,6 @@ def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
 def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
     """What is looked at once: the trials of a search are of one class, and within the ends of its ranges."""
     return _key(planned.spec, planned.spec.modules[0]), 0 if is_searched(planned.spec) else len(planned)
-
-
-def _facts(record: ExamRecord) -> dict[str, object]:
-    return {
-        "kind": record.kind,
-        "shape": record.shape,
-        "classes": record.classes,
-        "num_classes": len(record.classes),
-        "rounds": len(record.rounds),
-    }
 
 
 def _taught_texts(
@@ -306,10 +296,10 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem
     task = Task(
         f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
     )
-    answer = ask(flight.engine, task, told=lambda fraction: listener.preparing(name, float(fraction)))
-    if answer.code != 0:
+    code, problems = run_alone(flight.engine, task, lambda fraction: listener.preparing(name, float(fraction)))
+    if code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
-    return list(answer.result or ())
+    return list(problems or ())
 
 
 def _files_of(request: CaseRequest, log: Path) -> Files:

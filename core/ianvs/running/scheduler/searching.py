@@ -16,7 +16,7 @@ from ianvs.results.report.trials import drawn_text
 from ianvs.results.stored.selection import seen_by, worth_after
 from ianvs.running.inspector import Inspector
 from ianvs.running.next_trials import REDUCTION, next_wave, record_value, rungs_of
-from ianvs.running.planning import Plan, job_columns
+from ianvs.running.planning.plan import Plan, job_columns
 from ianvs.running.planning.references import PlannedReferences
 from ianvs.running.planning.studies import PlannedStudy
 from ianvs.running.scheduler.case_loop import Listener

@@ -108,7 +108,6 @@ class _Sharer:
 
     began: float | None = None
     still: bool = False
-    peak: int | None = None
     seconds: dict[int, float] = field(default_factory=dict)
 
 
@@ -121,6 +120,7 @@ class Sharing:
     full says that there were too many. What is learnt on one card holds for all of them: they run the same job.
 
     Results never depend on it: a case computes the same numbers, sooner or later.
+    most: how many may share a card, once that is found out.
     """
 
     def __init__(self, cards: Sequence[Card], memory: Mapping[Card, int]) -> None:
@@ -129,20 +129,14 @@ class Sharing:
         self._on: dict[Card | None, dict[str, _Sharer]] = {card: {} for card in (None, *cards)}
         self._ratios: dict[int, list[float]] = defaultdict(list)  # by n: t_(n-1) / t_n of cases that have known both
         self._peak: int | None = None
-        self._most: int | None = None
-
-    @property
-    def most(self) -> int | None:
-        """How many may share a card, once that is found out."""
-        return self._most
+        self.most: int | None = None
 
     def room(self, card: Card) -> bool:
         """Whether another case may start on `card` now."""
-        sharers = self._on[card].values()
-        if not sharers:
+        count = len(self._on[card]) + 1
+        if count == 1:
             return True
-        count = len(sharers) + 1
-        if self._most is not None and count > self._most:
+        if self.most is not None and count > self.most:
             return False
         return self._fits(card, count) and self._paid(count - 1)
 
@@ -154,10 +148,7 @@ class Sharing:
 
     def _paid(self, count: int) -> bool:
         """Whether `count` cases on a card get enough done to try one more."""
-        if count == 1:
-            return True
-        found = self._ratios.get(count)
-        return bool(found) and self._gain(count) >= GROWTH
+        return count == 1 or (count in self._ratios and self._gain(count) >= GROWTH)
 
     def _gain(self, count: int) -> float:
         found = self._ratios[count]
@@ -183,7 +174,6 @@ class Sharing:
         if case is None:
             return
         if peak is not None:
-            case.peak = peak
             self._peak = max(self._peak or 0, peak)
         count = len(self._on[card])
         if case.began is not None and case.still:
@@ -196,7 +186,7 @@ class Sharing:
         case.began, case.still = now, True
 
     def _limit(self, count: int) -> None:
-        self._most = max(1, count if self._most is None else min(self._most, count))
+        self.most = max(1, count if self.most is None else min(self.most, count))
 
     def _changed(self, card: Card | None) -> None:
         for case in self._on[card].values():

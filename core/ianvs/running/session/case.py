@@ -26,8 +26,8 @@ from ianvs.config.contracts import contract_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
-from ianvs.processes.sealing.closed import closed_paths
 from ianvs.processes.sealing.peer import Handler, RemoteError
+from ianvs.processes.sealing.places import closed_paths
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case
@@ -63,7 +63,8 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
     with store.lock(request.case.id), contextlib.ExitStack() as stack:
         try:
             stack.enter_context(request.planned_code())
-            facts = None if _has_reached(request, store) else _run_or_resume(request, store, report)
+            paused = store.has_come_to(request.case.id, request.until)
+            facts = None if paused else _run_or_resume(request, store, report)
             if facts is None:
                 score_case(request)
                 return
@@ -81,11 +82,6 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
                 said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
                 sys.stderr.write(hide_secrets(said, known=request.secrets))
             _store_failure(store, request, error)
-
-
-def _has_reached(request: CaseRequest, store: CaseStore) -> bool:
-    """Whether it has the rounds after which it is to pause; a search looks at it there, however far it went since."""
-    return request.until is not None and len(store.complete_rounds(request.case.id)) > request.until
 
 
 def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:
@@ -142,23 +138,21 @@ def _examined(
             rounds.learner.close()
             continue
         break
+    shutil.rmtree(store.scratch(case.id), ignore_errors=True)
     if rounds.paused:
-        shutil.rmtree(store.scratch(case.id), ignore_errors=True)
         return None
     learned, ready = rounds.learner, rounds.ready
     sealing = Sealing.weakest(one.sealing for one in store.complete_rounds(case.id) if one.sealing)
     if sealing.denied:
         print(f"audit: sealed copies would have been denied {', '.join(f'{name} ({n})' for name, n in sealing.denied)}")
-    facts = {
+    return {
         "bound": rounds.bound,
         "basemodel": hide_secrets(learned.state.basemodel, known=request.secrets),
-        "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
+        "measures": {name: vars(one) for name, one in ready.measures.items()},
         "sealing": vars(sealing),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
     }
-    shutil.rmtree(store.scratch(case.id), ignore_errors=True)
-    return facts
 
 
 def _end_alike(code: int) -> NoReturn:

@@ -36,7 +36,17 @@ def run_contract_case(
     if not hasattr(os, "fork"):
         where = f"plugins under `contract: {contract.name}` run in a fork of this process"
         raise PluginError(f"{where}: that needs Linux or macOS.")
-    case = _case(request, store)
+    given, kinds = request.case.hyperparameters, [module.type for module in request.algorithm.modules]
+    case = ContractCase(
+        request.algorithm,
+        request.testenv,
+        {kind: own_hyperparameters(given, kind, kinds) for kind in kinds},
+        request.case.seed,
+        tuple(spec for spec, _ in request.scores),
+        store.files(request.case.id),
+        request.workspace / "cache",
+        request.working_directory,
+    )
     case.folder.mkdir(parents=True, exist_ok=True)
     report({"round": 0, "doing": "start"})
     _, peak = _apart(lambda: contract.run(case, _Progress(report)), report)
@@ -58,21 +68,6 @@ def run_contract_case(
             "dataset": request.testenv.dataset.name or "",
         },
     }
-
-
-def _case(request: CaseRequest, store: CaseStore) -> ContractCase:
-    kinds = [module.type for module in request.algorithm.modules]
-    given = request.case.hyperparameters
-    return ContractCase(
-        request.algorithm,
-        request.testenv,
-        {kind: own_hyperparameters(given, kind, kinds) for kind in kinds},
-        request.case.seed,
-        tuple(spec for spec, _ in request.scores),
-        store.files(request.case.id),
-        request.workspace / "cache",
-        request.working_directory,
-    )
 
 
 class _Progress:

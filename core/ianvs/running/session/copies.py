@@ -9,7 +9,7 @@ from collections.abc import Set
 from typing import Self
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.engines.forked import children
+from ianvs.processes.proc import children
 from ianvs.processes.sealing.attendance import Attendance
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer
 from ianvs.running.session.processes import LearnerSpawner

@@ -26,7 +26,7 @@ from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.exam.scenarios.parts import Part, columns_of
-from ianvs.processes.cpu_time import cpu_seconds
+from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.handing import described
@@ -37,22 +37,12 @@ from ianvs.running.session.more_answers import (
     METHOD,
     PROBED,
     TASK_LABELS,
-    checked_forced,
-    checked_scores,
+    checked_answers,
     forced_extras,
     labels_within,
     probed_labels,
 )
-from ianvs.running.session.remote import Answering, Learner
-from ianvs.store import StoredModule
-
-
-@dataclass(frozen=True)
-class Model:
-    """What of a learner is stored: for copies that begin from it. folder: None for one that has nothing stored."""
-
-    modules: Sequence[StoredModule] = ()
-    folder: Path | None = None
+from ianvs.running.session.remote import Answering, Learner, Model
 
 
 @dataclass(frozen=True)
@@ -97,15 +87,14 @@ class Examination:
         only_future = self._exam.rules.asked == "future"
         asked = [j for j in range(len(self._exam.tests)) if not (only_future and j < taught)]
         tests = {j: self._exam.tests[j] for j in asked}
-        parts = {j: Part(self._exam.dataset.test, test.test, test.transform) for j, test in tests.items()}
-        questions = self._arranged(tests, parts, f"{taught} {samples}")
+        parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
+        questions = self._arranged(parts, f"{taught} {samples}")
         fitted = self._fitted(asked) if self._testenv.linear_probe and samples is None else {}
-        both = {j: (part, parts[j]) for j, part in fitted.items()}
-        probes = self._probes(tests, both, f"{taught} probe") if both else []
-        scored = self._scored(questions) if samples is None else []
-        forced = self._forcing(questions) if samples is None else []
+        both = {j: (part, *parts[j]) for j, part in fitted.items()}
+        probes = self._arranged(both, f"{taught} probe", "features")
+        scored, forced = (self._scored(questions), self._forcing(questions)) if samples is None else ([], [])
         asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
-        said = iter(list(self._asked(asked_for, self._answering(model), taught)))
+        said = iter(list(self._asked(asked_for, self._learner.answering(model), taught)))
         found = {
             Asked(j, samples): self._kept(part, answer, rows)
             for (which, question), answer in zip(questions, said, strict=False)
@@ -137,27 +126,22 @@ class Examination:
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
         question = _Question((part,), name, self._context(index - 1, round_.classes), round=told)
-        before = self.spent
-        [answer] = self._asked([question], self._answering(model), index)
-        self.spent = before
+        [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
         about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known)
         every = self._kind.every_truth(dataset.train, positions)
-        return self._kind.record(about, self._kind.truth(dataset.train, positions), said, every)
+        truth = self._kind.truth(dataset.train, positions) if every is None else every
+        return self._kind.record(about, truth, said)
 
-    def taught(self, index: int, copies: Answering, times: int) -> list[Predictions]:
+    def taught(self, index: int, copies: Answering, times: int = 1) -> list[Predictions]:
         """Answers to a few training samples of round `index`, with the same random numbers every time; untimed."""
         part = self._feed.probed(index)
         few = replace(part, positions=_few(part))
         context = self._context(index - 1, self._exam.rounds[index - 1].classes)
         question = _Question((few,), f"samples of round {index}", context)
-        before = self.spent
-        try:
-            return list(self._asked([question] * times, copies, index, tried=True))
-        finally:
-            self.spent = before
+        return list(self._asked([question] * times, copies, index, timed=False, tried=True))
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
@@ -177,19 +161,21 @@ class Examination:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def _arranged(self, tests: Mapping[int, TestSet], parts: Mapping[int, Part], when: str) -> _Arranged:
-        """(which test sets, the question): one for all where the task is hidden, else one each."""
-        alone = [j for j, test in tests.items() if test.adapt is not None or self._exam.rules.task_in_testing]
-        mixed = tuple(j for j in tests if j not in alone)
+    def _arranged(self, parts: Mapping[int, tuple[Part, ...]], when: str, method: str = "predict") -> _Arranged:
+        """(which test sets, the question): one for all where the task is hidden, else one each. parts: by test set."""
+        tests, labels = self._exam.tests, method == "predict"
+        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and labels}
+        alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
+        mixed = tuple(j for j in parts if j not in alone)
         found = []
         if mixed:
-            chosen = tuple(parts[j] for j in mixed)
-            found.append((mixed, _Question(chosen, "the test sets", order=self._order(chosen, when))))
+            chosen = tuple(part for j in mixed for part in parts[j])
+            name = "the test sets" if labels else "the features"
+            found.append((mixed, _Question(chosen, name, order=self._order(chosen, when), method=method)))
         for j in alone:
-            test = tests[j]
-            adapted = test if test.adapt is not None else None
-            context = self._context(j, test.classes)
-            found.append(((j,), _Question((parts[j],), f"test set {test.name}", context, adapted=adapted)))
+            name = f"{'test set' if labels else 'the features of'} {tests[j].name}"
+            context = self._context(j, tests[j].classes)
+            found.append(((j,), _Question(parts[j], name, context, adapted=adapted.get(j), method=method)))
         return found
 
     def _scored(self, questions: Sequence[tuple[tuple[int, ...], _Question]]) -> _Arranged:
@@ -221,17 +207,6 @@ class Examination:
         found = {j: self._feed.probed(j + 1) for j in asked}
         return {j: replace(part, positions=part.positions[:PROBED]) for j, part in found.items()}
 
-    def _probes(self, tests: Mapping[int, TestSet], both: Mapping[int, tuple[Part, Part]], when: str) -> _Arranged:
-        """Questions for the features of training and test samples, arranged as those for labels are."""
-        if not self._exam.rules.task_in_testing:
-            chosen = tuple(part for pair in both.values() for part in pair)
-            order = self._order(chosen, when)
-            return [(tuple(both), _Question(chosen, "the features", order=order, method="features"))]
-        return [
-            ((j,), _Question(pair, f"the features of {test.name}", self._context(j, test.classes), method="features"))
-            for (j, test), pair in zip(tests.items(), both.values(), strict=True)
-        ]
-
     def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
         """By the case's seed and what only the keeper knows: a learner that knows the seed can't draw it again."""
         text = f"{self._secret} {self._seed} {when}".encode()
@@ -247,11 +222,14 @@ class Examination:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _answering(self, model: Model) -> Answering:
-        return self._learner.answering(model.modules, model.folder)
-
     def _asked(
-        self, questions: Sequence[_Question], copies: Answering, taught: int, *, tried: bool = False
+        self,
+        questions: Sequence[_Question],
+        copies: Answering,
+        taught: int,
+        *,
+        timed: bool = True,
+        tried: bool = False,
     ) -> Iterator[Predictions]:
         """Raw answers, checked for their form, in the order of the questions. tried: nothing hangs on them."""
         with copies as (copy, pid):
@@ -269,7 +247,6 @@ class Examination:
                     "method": question.method,
                     "label_shape": question.parts[0].samples.y.shape[1:],
                     "adapt": None,
-                    "classes": (),
                     "taught": taught > 0,
                     "first": number == 0,
                     "quiet": taught == 0 or tried,
@@ -278,12 +255,13 @@ class Examination:
                 files = [writer.sealed()]
                 if question.adapted is not None:
                     labelled = ArrayWriter(0, self._folder)
-                    body["adapt"] = described(self._feed.adaptation(question.adapted), labelled)
-                    body |= {"classes": question.adapted.classes, "task": question.adapted.name}
+                    view = described(self._feed.adaptation(question.adapted), labelled)
+                    body["adapt"] = {"view": view, "classes": question.adapted.classes, "task": question.adapted.name}
                     files.append(labelled.sealed())
                 began, cpu = time.perf_counter(), cpu_seconds(pid)
                 reply = copy.call("ask", body, files)
-                self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
+                if timed:
+                    self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
                 for file in files:
                     os.close(file)
                 yield self._read(question, read(Answer, reply.body), reply.files)
@@ -294,28 +272,26 @@ class Examination:
         if len(files) != 1:
             raise PluginError(f"{answer.who} gave no answers")
         memory = mapped(files[0])
-        arrays = {name: unpacked(memory, spec) for name, spec in answer.arrays().items()}
-        for name, values in arrays.items():
-            # Labels, whose name is "", have a check of their own that knows what is wanted; features have none.
-            if len(values) != count and (name or question.method != "predict"):
-                raise PluginError(f"{answer.who} gave {len(values)} of '{name or question.method}' for {count} samples")
-        labels = arrays.pop("")
+        labels = unpacked(memory, answer.labels)
+        extras = {name: np.asarray(unpacked(memory, spec)) for name, spec in answer.extras.items()}
+        for name, values in extras.items():
+            if len(values) != count:
+                raise PluginError(f"{answer.who} gave {len(values)} of '{name}' for {count} samples")
         if question.method == "predict":
             unseen = self._exam.rules.unseen != "none"
             labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
-        if question.method == "scores":
-            labels = checked_scores(labels, count, self._classes, answer.who)
-        if question.method == METHOD:
-            labels = checked_forced(labels, count, answer.who)
-        return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
+        else:
+            labels = checked_answers(question.method, labels, count, self._classes, answer.who)
+        return Predictions(labels, extras)
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))
 
         def pieces() -> Iterator[tuple[Part, Any]]:
             for start in range(0, max(1, len(rows)), size):
-                here = rows[start : start + size]
-                yield replace(part, positions=part.positions[start : start + size]), _taken(answer.labels, here)
+                labels, here = answer.labels, rows[start : start + size]
+                said = labels[here] if isinstance(labels, np.ndarray) else [labels[row] for row in here]
+                yield replace(part, positions=part.positions[start : start + size]), said
 
         kept = self._kind.kept(pieces(), self._classes)
         if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS, *FORCED}:
@@ -354,10 +330,6 @@ def _rows(question: _Question) -> Iterator[NDArray[np.int64]]:
 def _split(question: _Question, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for rows in _rows(question):
         yield values[rows]
-
-
-def _taken(labels: NDArray[Any] | list[Any], rows: NDArray[np.int64]) -> NDArray[Any] | list[Any]:
-    return labels[rows] if isinstance(labels, np.ndarray) else [labels[row] for row in rows]
 
 
 def _secret(exam: Exam) -> str:

@@ -15,7 +15,8 @@ from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.kinds import KINDS, perfect_answers
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
-from ianvs.exam.scenarios import Exam, Part, manifest
+from ianvs.exam.scenarios import Exam, manifest
+from ianvs.exam.scenarios.parts import Part
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.scoring import as_read, score_of
@@ -76,7 +77,9 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if metric.level == "matrix" and metric_spec.url is not None:
-            tried: EvaluationRecord | ScoreMatrix | None = _perfect_scores(exam)
+            # Of a learner that makes no mistakes on what it was taught, and knows nothing before.
+            values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
+            tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.of(values, untrained=untrained)
         elif metric.level == "score" and metric.batch is None:
             tried = as_read(metric, seen)
         else:
@@ -86,12 +89,6 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         except IanvsError as error:
             problems.append(Problem(kind.misfit(metric_spec.name, error), metric_spec.place))
     return problems
-
-
-def _perfect_scores(exam: Exam) -> ScoreMatrix:
-    """Of a learner that makes no mistakes on what it was taught, and knows nothing before."""
-    rounds, tests = len(exam.rounds), len(exam.tests)
-    return ScoreMatrix.of(np.tri(rounds, tests), untrained=np.zeros(tests))
 
 
 def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.base.seeding import generator
 from ianvs.exam.data.split import dirichlet_deal, stratified_deal
-from ianvs.exam.scenarios import Part, hold_out
 from ianvs.exam.scenarios.exam import Exam, TestSet
-from ianvs.exam.scenarios.parts import Column, columns_of
+from ianvs.exam.scenarios.parts import Column, Part, columns_of
+from ianvs.exam.scenarios.request import hold_out
 from ianvs.running.session.session import ALL, Share
 
 

@@ -30,9 +30,9 @@ from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
-from ianvs.running.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
-from ianvs.running.session.modules import Modules, checked_measures, declared_measures
-from ianvs.running.session.more_answers import METHOD, checked_features, checked_forced, checked_scores, why_unscored
+from ianvs.running.session.learner_messages import Answer, Ready, State
+from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
+from ianvs.running.session.more_answers import checked_answers, why_unscored
 from ianvs.running.session.session import Brief, CaseSession, Keeper
 from ianvs.store import StoredModule
 
@@ -95,13 +95,10 @@ class LearnerHost:
         except Exception as error:
             refused = self._closed and _is_refused(error)
             if refused or not told.body.get("quiet"):
-                self._print_traceback()
+                sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
             if refused:
                 raise PluginError(f"{type(error).__name__}: {error}. {_CLOSED}") from error
             raise
-
-    def _print_traceback(self) -> None:
-        sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
 
     @property
     def _session(self) -> CaseSession:
@@ -122,14 +119,13 @@ class LearnerHost:
         if paradigm.predict is Paradigm.predict:
             session.module("basemodel")  # here, since copies that answer would each make it anew
         own = declared_measures(session.modules, paradigm.measures)
-        measures = {name: MeasureForm(**vars(one)) for name, one in {**paradigm.measures, **own}.items()}
         ready = Ready(
             steps=steps,
             reference=paradigm.reference,
-            measures=measures,
+            measures={**paradigm.measures, **own},
             measured=bool(own),
             device="cuda" if device == "cuda" else "cpu",
-            card=_card(device),
+            card=str(sys.modules["torch"].cuda.get_device_name()) if device == "cuda" else "cpu",
         )
         return Message(ready.model_dump())
 
@@ -144,7 +140,7 @@ class LearnerHost:
     def _measure(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         """Let the modules measure themselves, as they are now."""
         session = self._session
-        session.seeds.start("measured")
+        start_generators(session.seed, "measured")
         for module in session.modules:
             if isinstance(getattr(module.plugin, "measures", None), Mapping):
                 said = session.call(module, "measured")
@@ -164,22 +160,11 @@ class LearnerHost:
         if self._session.valid is not None:
             self._session.valid.close()
             self._session.valid = None
-        saved = [
-            SavedModule(
-                kind=one.kind,
-                instance=one.instance,
-                path=None if one.path is None else one.path.relative_to(folder).as_posix(),
-                calls=one.calls,
-                seen=one.seen,
-                new=one.new,
-            )
-            for one in self._session.modules.save(folder)
-        ]
-        return Message(Saved(modules=tuple(saved)).model_dump())
+        return Message({"modules": [one.told(folder) for one in self._session.modules.save(folder)]})
 
     def _restore(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        stored = [_stored(one, Path(body["folder"])) for one in body["modules"]]
-        self._session.modules.restore(tuple(stored), taught=body["taught"])
+        stored = tuple(StoredModule.of(one, Path(body["folder"])) for one in body["modules"])
+        self._session.modules.restore(stored, taught=body["taught"])
         return self._state()
 
     def _answer(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
@@ -196,16 +181,16 @@ class LearnerHost:
         if body["first"]:
             self._saved = None
         if body["tried"]:
-            self._session.seeds.start("tried")
+            start_generators(self._session.seed, "tried")
         if body["method"] != "predict":
             y = None if body["y"] is None else unpacked(memory, body["y"])
             said = Predictions(self._beside_labels(x, y, body, context))
-        elif body["adapt"] is None:
+        elif (adapt := body["adapt"]) is None:
             said = self._said(body, x, context)
         else:
-            view = self._session.view(body["adapt"], mapped(files[1]))
-            with self._session.as_copy(self._copied(body["task"], body["taught"])):
-                for data in self._session.adaptation(view, context, tuple(body["classes"])):
+            view = self._session.view(adapt["view"], mapped(files[1]))
+            with self._session.as_copy(self._copied(adapt["task"], body["taught"])):
+                for data in self._session.adaptation(view, context, tuple(adapt["classes"])):
                     self._session.paradigm.adapt(data, self._session)
                 said = self._said(body, x, context)
         measure.synchronise()
@@ -218,20 +203,17 @@ class LearnerHost:
     # --- answers ------------------------------------------------------------------------------------------------
 
     def _said(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
-        count = len(x)
-        size = self._kind.batch_limit or max(1, count)
-        labels: list[Any] = []
-        extras: dict[str, list[NDArray[Any]]] = {}
-        for start in range(0, max(1, count), size):
-            piece = x[start : start + size]
-            labels.append(self._piece(piece, body, context, extras))
-        whole = labels[0] if len(labels) == 1 else np.concatenate(labels)
-        return Predictions(whole, {name: np.concatenate(values) for name, values in extras.items()})
+        count = max(1, len(x))
+        size = self._kind.batch_limit or count
+        pieces = [self._piece(body, x[start : start + size], context) for start in range(0, count, size)]
+        if len(pieces) == 1:
+            return pieces[0]
+        extras = {name: [one.extras[name] for one in pieces if name in one.extras] for name in pieces[0].extras}
+        labels = np.concatenate([one.labels for one in pieces])
+        return Predictions(labels, {name: np.concatenate(values) for name, values in extras.items()})
 
-    def _piece(
-        self, x: _Samples, body: Mapping[str, Any], context: Mapping[str, Any], extras: dict[str, list[NDArray[Any]]]
-    ) -> Any:
-        """Checked answers to samples that are asked at once; `extras` gathers theirs."""
+    def _piece(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
+        """Checked answers to samples that are asked at once."""
         session, count = self._session, len(x)
         held = Held(x)
         shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
@@ -243,14 +225,13 @@ class LearnerHost:
         if not isinstance(said, Predictions):
             found = type(said).__name__
             raise PluginError(f"{session.paradigm.name}.predict() returned {found}: return Predictions(labels).")
-        for extra, values in said.extras.items():
-            array = np.asarray(values)
+        extras = {extra: np.asarray(values) for extra, values in said.extras.items()}
+        for extra, array in extras.items():
             if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
                 form = f"{array.dtype} {array.shape}"
                 raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
-            extras.setdefault(extra, []).append(array)
         checked = check(said.labels, session.who)
-        return checked.cpu().numpy() if hasattr(checked, "cpu") else checked
+        return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 
     def _beside_labels(
         self, x: _Samples, y: _Samples | None, body: Mapping[str, Any], context: Mapping[str, Any]
@@ -269,10 +250,7 @@ class LearnerHost:
             found = self._session.call(learner, method, data, **context)
         finally:
             data.close()
-        who = f"{learner.name}.{method}()"
-        if method == "scores":
-            return checked_scores(found, len(x), len(self._brief.classes), who)
-        return (checked_forced if method == METHOD else checked_features)(found, len(x), who)
+        return checked_answers(method, found, len(x), len(self._brief.classes), f"{learner.name}.{method}()")
 
     def _unscored(self) -> str:
         paradigm = type(self._session.paradigm)
@@ -294,7 +272,7 @@ class LearnerHost:
         session = self._session
         if self._saved is None and taught:
             self._saved = session.modules.save(Path(tempfile.mkdtemp()))
-        session.seeds.start(f"adapt to {name}")
+        start_generators(session.seed, f"adapt to {name}")
         return session.modules.copied(self._saved)
 
     def _state(self) -> Message:
@@ -327,11 +305,6 @@ def _is_refused(error: BaseException | None) -> bool:
     return False
 
 
-def _stored(told: Mapping[str, Any], folder: Path) -> StoredModule:
-    path = None if told["path"] is None else folder / told["path"]
-    return StoredModule(told["kind"], told["instance"], path, told["calls"], tuple(told["seen"]), tuple(told["new"]))
-
-
 def _prepare_process(request: CaseRequest) -> str:
     """Fix what changes the last bits of a result; the device that the case runs on."""
     torch = sys.modules.get("torch")
@@ -348,8 +321,3 @@ def _prepare_process(request: CaseRequest) -> str:
     if available:
         torch.cuda.init()  # so that its generators are there to be seeded
     return "cuda" if available else "cpu"
-
-
-def _card(device: str) -> str:
-    torch = sys.modules.get("torch")
-    return str(torch.cuda.get_device_name()) if device == "cuda" and torch is not None else "cpu"

@@ -4,6 +4,7 @@ on trust. Whatever does not fit is an error of that case alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure
 from ianvs.processes.sealing.shared_arrays import Spec
+from ianvs.store import StoredModule
 
 _T = TypeVar("_T", bound="Message")
 
@@ -42,15 +44,6 @@ class Progress(Message):
     rounds: int | None = None
 
 
-class MeasureForm(Message):
-    summary: str
-    reduce: Literal["sum", "max", "last"]
-    higher_is_better: bool
-
-    def measure(self) -> Measure:
-        return Measure(self.summary, self.reduce, self.higher_is_better)
-
-
 class State(Message):
     """What it says of itself. passes, measures: of the step that is under way. The rest is of now.
 
@@ -78,45 +71,32 @@ class Ready(Message):
     measured: whether modules measure themselves.
     """
 
-    steps: tuple[str, ...] = Field(strict=False)
+    steps: tuple[str, ...]
     reference: bool
-    measures: Mapping[str, MeasureForm]
+    measures: Mapping[str, Measure]
     measured: bool
     device: Literal["cpu", "cuda"]
     card: str
 
 
-class SavedModule(Message):
-    """path: below the folder that was named to it."""
-
-    kind: str
-    instance: str
-    path: str | None
-    calls: int
-    seen: tuple[int, ...] = Field(strict=False)
-    new: tuple[int, ...] = Field(strict=False)
-
-
 class Saved(Message):
-    modules: tuple[SavedModule, ...] = Field(strict=False)
+    """With paths below the folder that was named to it."""
+
+    modules: tuple[StoredModule, ...]
 
 
 class Answer(Message):
     """Where in the file of answers they lie. who: what errors call it that gave them."""
 
-    labels: Mapping[str, Any]
-    extras: Mapping[str, Mapping[str, Any]]
+    labels: Spec
+    extras: Mapping[str, Spec]
     who: str
-
-    def arrays(self) -> dict[str, Spec]:
-        """ "" is the labels."""
-        return {"": self.labels, **self.extras}
 
 
 def read(form: type[_T], body: Mapping[str, Any]) -> _T:
     """`body` as a message of that form. Raises PluginError."""
     try:
-        return form.model_validate(body)
+        return form.model_validate_json(json.dumps(body))  # strict, but for what JSON has no word for: tuples, paths
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
         raise PluginError(f"the learner's process sent what is no {form.__name__}: {said}") from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sized
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.cpu_time import cpu_seconds, seconds_below
+from ianvs.processes.proc import cpu_seconds, seconds_below, status
 
 resource: Any
 try:
@@ -103,19 +101,10 @@ class Meter:
         return cpu_seconds(self._pid) + seconds_below(self._adopter, but=self._pid)
 
 
-def threads(pid: int) -> int:
-    """How many a process has; 0 where that can't be known."""
-    try:
-        return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
-    except OSError:
-        return 0
-
-
 def peak_host_bytes(pid: int | None = None) -> int:
     """Highest resident size of a process so far; of this one if None."""
-    if pid is not None:
-        with contextlib.suppress(OSError, StopIteration, ValueError), open(f"/proc/{pid}/status") as file:  # noqa: PTH123
-            return 1024 * int(next(line for line in file if line.startswith("VmHWM")).split()[1])
+    if pid is not None and (kilobytes := status(pid, "VmHWM")) is not None:
+        return 1024 * int(kilobytes)
     if resource is None:
         import psutil
 

@@ -15,32 +15,29 @@ import numpy as np
 from ianvs.base.errors import ExamRuleError, PluginError, closest
 from ianvs.base.seeding import stream_seed
 from ianvs.base.types import Measure, TestCase
-from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.config.spec import AlgorithmSpec
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
 from ianvs.plugins.loader import Loaded, load
 from ianvs.plugins.signature import named_arguments
-from ianvs.running.planning import own_hyperparameters
+from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.store import StoredModule
 
 
-class Seeds:
-    """The global random generators, started anew for every use, so that a resumed case draws the same numbers."""
+def start_generators(seed: int, purpose: str, number: int = 0) -> None:
+    """Let the global random generators begin the stream of this purpose and number.
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-
-    def start(self, purpose: str, number: int = 0) -> None:
-        """Let the global generators begin the stream of this purpose and number."""
-        seed = stream_seed(self._seed, number, purpose)
-        random.seed(seed)
-        np.random.seed(seed % 2**32)  # plugins may use the legacy generator
-        torch = sys.modules.get("torch")
-        if torch is not None:
-            # torch.manual_seed() would note a stack trace for each kind of accelerator that is not in use: 0.3 ms.
-            torch.default_generator.manual_seed(seed)
-            if torch.cuda.is_initialized():
-                torch.cuda.manual_seed_all(seed)
+    It is done for every use of them, so that a resumed case draws the same numbers.
+    """
+    seed = stream_seed(seed, number, purpose)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # plugins may use the legacy generator
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        # torch.manual_seed() would note a stack trace for each kind of accelerator that is not in use: 0.3 ms.
+        torch.default_generator.manual_seed(seed)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(seed)
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,8 @@ class Taught:
 class AuthorsModule:
     """One object of an author's class, and the only place that calls it."""
 
-    def __init__(self, kind: str, instance: str, plugin: Any, loaded: Loaded, rules: Rules | None = None) -> None:
-        """rules: of the exam, which errors name; None where there is no exam."""
+    def __init__(self, kind: str, instance: str, plugin: Any, loaded: Loaded, rules: Rules) -> None:
+        """rules: of the exam, which errors name."""
         self.kind, self.instance, self.plugin = kind, instance, plugin
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
@@ -109,7 +106,7 @@ class AuthorsModule:
     def _hidden(self, name: str, method: str) -> str:
         asks = f"{self.name}.{method}() asks for '{name}'"
         rules = self._rules
-        if rules is None or name not in ("task", "task_classes"):
+        if name not in ("task", "task_classes"):
             return f"{asks}, which the rules of this exam do not show."
         when = "in testing" if method == "predict" else "in training"
         if rules.task_in_training and rules.task_in_testing:
@@ -120,8 +117,8 @@ class AuthorsModule:
 class Modules:
     """All modules that a case has given out so far, by type and name of the instance."""
 
-    def __init__(self, algorithm: AlgorithmSpec, case: TestCase, rules: Rules, seeds: Seeds) -> None:
-        self._algorithm, self._case, self._rules, self._seeds = algorithm, case, rules, seeds
+    def __init__(self, algorithm: AlgorithmSpec, case: TestCase, rules: Rules) -> None:
+        self._algorithm, self._case, self._rules = algorithm, case, rules
         self._loaded: dict[str, Loaded] = {}
         self._made: dict[tuple[str, str], AuthorsModule] = {}
 
@@ -135,7 +132,7 @@ class Modules:
         """
         if fresh or (kind, instance) not in self._made:
             self._class(kind)  # imports what has generators of its own
-            self._seeds.start("global")
+            start_generators(self._case.seed, "global")
             self._made[kind, instance] = self._build(kind, instance)
         return self._made[kind, instance]
 
@@ -165,7 +162,7 @@ class Modules:
 
     def copied(self, stored: list[StoredModule] | None) -> Modules:
         """Other objects of the same classes, with what `save` has written; new ones where that is None."""
-        copy = Modules(self._algorithm, self._case, self._rules, self._seeds)
+        copy = Modules(self._algorithm, self._case, self._rules)
         copy._loaded = self._loaded
         paths = {(one.kind, one.instance): one.path for one in stored or ()}
         for key, module in self._made.items():
@@ -210,19 +207,15 @@ class Modules:
         return made
 
     def _class(self, kind: str) -> Loaded:
-        if kind not in self._loaded:
-            spec = self._spec(kind)
-            self._loaded[kind] = load(spec.url, spec.name)
-        return self._loaded[kind]
-
-    def _spec(self, kind: str) -> ModuleSpec:
         known = {module.type: module for module in self._algorithm.modules}
         if kind not in known:
             listed = f"It lists: {', '.join(known)}."
             raise PluginError(
                 f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}"
             )
-        return known[kind]
+        if kind not in self._loaded:
+            self._loaded[kind] = load(known[kind].url, known[kind].name)
+        return self._loaded[kind]
 
 
 def declared_measures(modules: Iterable[AuthorsModule], taken: Iterable[str]) -> dict[str, Measure]:

@@ -20,6 +20,13 @@ PROBED = 20_000  # samples that a probe is fitted on, the first of them where th
 ITERATIONS = 1000
 
 
+def checked_answers(method: str, found: object, samples: int, classes: int, who: str) -> NDArray[Any]:
+    """What a learner gave when it was asked by `method`. Raises PluginError."""
+    if method == "scores":
+        return checked_scores(found, samples, classes, who)
+    return (checked_forced if method == METHOD else checked_features)(found, samples, who)
+
+
 def checked_features(found: object, samples: int, who: str) -> NDArray[np.float32]:
     """(samples, D) what a learner gave. Raises PluginError."""
     array = np.asarray(_on_host(found), dtype=np.float32)

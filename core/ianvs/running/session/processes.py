@@ -23,8 +23,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from ianvs.base.errors import one_line
-from ianvs.exam.scenarios.exam import Rules
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
     PARENT_DEATH_SIGNAL,
@@ -33,18 +34,18 @@ from ianvs.processes.engines.forked import (
     live,
     prctl,
 )
-from ianvs.processes.sealing.allowed import devices, missing_walls, own_caches, weight_caches
+from ianvs.processes.proc import below, end_below
 from ianvs.processes.sealing.attendance import Attendance
-from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.leftovers import Leftovers
 from ianvs.processes.sealing.peer import Message, Peer
+from ianvs.processes.sealing.places import allowed_paths, devices, missing_walls, own_caches, weight_caches
 from ianvs.processes.sealing.seal import Seal
-from ianvs.processes.sealing.stopped import below, end_below
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 
+_BRIEF = TypeAdapter(Brief)
 _SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
 
 
@@ -73,7 +74,7 @@ class LearnerSpawner:
         """
         ours, theirs = socket.socketpair()
         told = {
-            "brief": {**vars(brief), "rules": asdict(brief.rules)},
+            "brief": asdict(brief),
             "closed": [str(path) for path in (*closed, Path(self._folder).resolve())],
             "own": [str(path) for path in own],
             "copy": copy,
@@ -92,11 +93,15 @@ class LearnerSpawner:
         """Wait for a process to end: its exit code, negative for a signal."""
         return int(self._peer.call("ended", {"pid": pid}).body["code"])
 
+    def temporary(self, pid: int) -> Path:
+        """Where one of its processes has its temporary files."""
+        return Path(_temporary(self._folder, pid))
+
     @contextlib.contextmanager
     def copy_folder(self, learner: int) -> Iterator[str]:
         """For temporary files of a fork of a learner, by process id; nothing of them remains."""
-        above = _temporary(self._folder, learner)
-        Path(above).mkdir(exist_ok=True)  # it is the learner's, who may have removed it
+        above = self.temporary(learner)
+        above.mkdir(exist_ok=True)  # it is the learner's, who may have removed it
         folder = tempfile.mkdtemp(prefix="copy-", dir=above)
         try:
             yield folder
@@ -164,13 +169,11 @@ class SpawnServer:
         os.close(ready)
         close_all_but({end.fileno()})
         keep_freed_memory()
-        brief = told.body["brief"]
-        rules = Rules(**brief["rules"])
-        known = Brief(brief["kind"], tuple(brief["rounds"]), tuple(brief["classes"]), rules, brief["streams"])
-        host = LearnerHost(self._request, known, lambda file, folder: _copy(file, host, folder, seal), closed=closed)
+        brief = _BRIEF.validate_python(told.body["brief"])
+        host = LearnerHost(self._request, brief, lambda file, folder: _copy(file, host, folder, seal), closed=closed)
         peer = Peer(end, host)
         host.connect(peer)
-        if told.body["copy"]:
+        if copy:
             seal.serve_as_copy(peer)
         else:
             seal.serve_as_learner(peer)

@@ -9,10 +9,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ianvs.base.errors import PluginError
+from ianvs.processes.proc import threads
+from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
 from ianvs.processes.sealing.seccomp import filters
@@ -41,11 +44,28 @@ def error_kind(error: Exception) -> str:
     return error.kind if isinstance(error, RemoteError) else type(error).__name__
 
 
-class _Calls(Protocol):
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message: ...
+@dataclass(frozen=True)
+class Model:
+    """What of a learner is stored: for copies that begin from it. folder: None for one that has nothing stored."""
+
+    modules: Sequence[StoredModule] = ()
+    folder: Path | None = None
 
 
-Answering = AbstractContextManager[tuple[_Calls, int]]
+class _Direct:
+    """Calls a handler of this process."""
+
+    def __init__(self, handler: Callable[[str, Message], Message | None]) -> None:
+        self._handler = handler
+
+    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
+        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)))) or Message({})
+
+    def note(self, name: str, body: Mapping[str, object]) -> None:
+        self._handler(name, Message(body))
+
+
+Answering = AbstractContextManager[tuple[Peer | _Direct, int]]
 """(whom to ask, process id) while it is entered, once."""
 
 
@@ -59,7 +79,7 @@ class Learner:
 
     walls: tuple[str, ...] = ("files",)
 
-    def __init__(self, request: CaseRequest, peer: _Calls, scratch: Path) -> None:
+    def __init__(self, request: CaseRequest, peer: Peer | _Direct, scratch: Path) -> None:
         self.missing: set[str] = set()
         self.denied: Counter[str] = Counter()
         self._request, self._peer, self._scratch = request, peer, scratch
@@ -91,7 +111,7 @@ class Learner:
     def instantiate(self, modules: Sequence[StoredModule]) -> None:
         self._stated("meet", {"modules": [(one.kind, one.instance) for one in modules]})
 
-    def save(self, folder: Path) -> list[StoredModule]:
+    def save(self, folder: Path) -> Model:
         """What it is now, stored in `folder`. Raises PluginError for more than the job's limit."""
         with self._own_folder() as own:
             saved = read(Saved, self._order("save", {"folder": str(own)}).body)
@@ -99,21 +119,20 @@ class Learner:
             found = []
             for one in saved.modules:
                 path = None if one.path is None else folder / one.path
-                if path is not None and not path.resolve().is_relative_to(folder.resolve()):
-                    path = None
-                found.append(StoredModule(one.kind, one.instance, path, one.calls, one.seen, one.new))
+                inside = path is not None and path.resolve().is_relative_to(folder.resolve())
+                found.append(replace(one, path=path if inside else None))
             for path in own.iterdir():
                 shutil.move(path, folder / path.name)
-        return found
+        return Model(found, folder)
 
-    def restore(self, stored: Sequence[StoredModule], folder: Path | None, *, taught: bool = True) -> None:
-        """Bring back what was saved in `folder`."""
-        with self._lent(stored, folder) as told:
+    def restore(self, model: Model, *, taught: bool = True) -> None:
+        """Bring back what was saved."""
+        with self._lent(model) as told:
             self._stated("restore", {**told, "taught": taught})
 
     @contextmanager
-    def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
-        """(whom to ask, process id) of who answers as the learner is now, saved in `folder` as `stored`."""
+    def answering(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
+        """(whom to ask, process id) of who answers as the learner is now, which was saved as `model`."""
         self.asked.add("none")
         yield self._peer, os.getpid()
 
@@ -147,12 +166,12 @@ class Learner:
             yield Path(folder)
 
     @contextmanager
-    def _lent(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[dict[str, Any]]:
+    def _lent(self, model: Model) -> Iterator[dict[str, Any]]:
         """What is stored, copied to where the learner can read it."""
         with self._own_folder() as own:
-            if folder is not None:
-                shutil.copytree(folder, own, symlinks=True, dirs_exist_ok=True)  # a link may lead to the exam
-            yield {"folder": str(own), "modules": [_told(one, folder) for one in stored]}
+            if model.folder is not None:
+                shutil.copytree(model.folder, own, symlinks=True, dirs_exist_ok=True)  # a link may lead to the exam
+            yield {"folder": str(own), "modules": [one.told(model.folder or own) for one in model.modules]}
 
 
 class InlineLearner(Learner):
@@ -206,23 +225,19 @@ class SealedLearner(Learner):
             self.spent = self._timer.stop()
 
     @contextmanager
-    def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
+    def answering(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
         if self.adapts:
             self.asked.add("none")
             yield self._end, self.pid
         elif self._forkable:
             self.asked.add("forks")
-            with self._forked() as found:
+            with self.forked() as found:
                 yield found
         else:
             self.asked.add("new processes")
-            require_saved(stored)
-            with self._fresh(stored, folder) as found:
+            _require_saved(model)
+            with self.fresh(model) as found:
                 yield found
-
-    def copy(self, stored: Sequence[StoredModule], folder: Path | None, *, saved: bool) -> Answering:
-        """Who answers as it is now, or as it comes back from what was `saved`; only where it `can_be_compared`."""
-        return self._fresh(stored, folder) if saved else self._forked()
 
     def close(self) -> None:
         self._end.close()
@@ -262,11 +277,12 @@ class SealedLearner(Learner):
     @property
     def can_be_compared(self) -> bool:
         """Whether a fork of its process is what it is: with one thread, no accelerator, and no filter of its own."""
-        alone = measure.threads(self.pid) == 1 and filters(self.pid) == self._filters
+        alone = len(threads(self.pid)) == 1 and filters(self.pid) == self._filters
         return self.ready.device == "cpu" and alone
 
     @contextmanager
-    def _forked(self) -> Iterator[tuple[_Calls, int]]:
+    def forked(self) -> Iterator[tuple[Peer | _Direct, int]]:
+        """Who answers as it is now; only where it `can_be_compared`."""
         with ExitStack() as still, self._spawner.copy_folder(self.pid) as folder:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -277,23 +293,28 @@ class SealedLearner(Learner):
                 yield copy.calls, copy.pid
 
     @contextmanager
-    def _fresh(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
-        with ExitStack() as still, self._lent(stored, folder) as told:
+    def fresh(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
+        """Who answers as it comes back from what was saved."""
+        with ExitStack() as still, self._lent(model) as told:
             end, _, _ = self._spawner.spawn(self._brief, self._folders, [Path(told["folder"])], copy=True)
             with self._attended(end, still) as copy:
                 copy.calls.call("ready", {"folder": str(self._own[1])})
-                if stored:
+                if model.modules:
                     copy.calls.call("restore", {**told, "taught": True})
                 yield copy.calls, copy.pid
 
     @contextmanager
     def _attended(self, end: socket.socket, still: ExitStack) -> Iterator[Copy]:
-        """A copy at the other end. Until `still` is left, the learner and all that it has started stand still."""
+        """A copy at the other end. Until `still` is left, the learner and all that it has started stand still.
+
+        Then it finds one time of access on all that it may write, whatever the copy has read.
+        """
         copy = Copy(end, self._handler, self._spawner)
         try:
             with copy:
                 if self._request.sealing != "open":
                     still.enter_context(stopped(self._spawner.pid, {copy.pid}))
+                    still.callback(level_access_times, [*self._own, self._spawner.temporary(self.pid), SHARED_MEMORY])
                 self.missing |= copy.missing
                 yield copy
         except Gone:
@@ -308,30 +329,12 @@ class SealedLearner(Learner):
             return Ended(-9)
 
 
-def require_saved(stored: Sequence[StoredModule]) -> None:
+def _require_saved(model: Model) -> None:
     """Raise PluginError unless a new process can begin where the learner is: all that was taught has to be saved."""
-    for one in stored:
+    for one in model.modules:
         if one.path is None and (one.calls or one.kind == "basemodel"):
             raise PluginError(
                 f"the {one.kind} has no save(), and its process can't be forked to answer (it has several threads or a "
                 "card, or the job says `sealing: strict`). What can't be copied can't be examined: give it save() and "
                 "load(). A method that learns while it is tested says `adapts_in_testing = True` (docs/trust.md)."
             )
-
-
-class _Direct:
-    """Calls a handler of this process."""
-
-    def __init__(self, handler: Callable[[str, Message], Message | None]) -> None:
-        self._handler = handler
-
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
-        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)))) or Message({})
-
-    def note(self, name: str, body: Mapping[str, object]) -> None:
-        self._handler(name, Message(body))
-
-
-def _told(one: StoredModule, folder: Path | None) -> dict[str, object]:
-    path = None if one.path is None or folder is None else one.path.relative_to(folder).as_posix()
-    return {**vars(one), "path": path}

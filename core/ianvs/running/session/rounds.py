@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,14 +25,14 @@ from ianvs.processes.sealing.peer import Handler, Message, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
-from ianvs.running.session.examination import Examination, Model
+from ianvs.running.session.examination import Examination
 from ianvs.running.session.feed import Chunk, DataFeed
 from ianvs.running.session.gate import Gate
 from ianvs.running.session.handing import TrainingDataServer, described
 from ianvs.running.session.learner_messages import FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT
-from ianvs.running.session.remote import Learner, error_kind
+from ianvs.running.session.remote import Learner, Model, error_kind
 from ianvs.running.session.saving import lost_in_saving
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
@@ -46,15 +46,6 @@ class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was gran
 
 class StartOver(Exception):  # noqa: N818 - a request to build fresh modules
     """The stored rounds can't be continued and were dropped; modules may be half loaded."""
-
-
-@dataclass
-class _Step:
-    """What happened within the step that is under way, if it is one of a stream."""
-
-    index: int = 0
-    predictions: dict[Asked, Predictions] = field(default_factory=dict)
-    examined: list[tuple[int, int, int]] = field(default_factory=list)  # (samples, rounds begun, rounds ended)
 
 
 class CaseRounds:
@@ -79,9 +70,13 @@ class CaseRounds:
         self._predicts_untrained = True
         self.paused = False
         self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
-        self._step = _Step()
         self._model = Model()
+        # Within the step that is under way, if it is one of a stream; examined: (samples, rounds begun, rounds ended).
+        self._answered: dict[Asked, Predictions] = {}
+        self._examined: list[tuple[int, int, int]] = []
         self.learner = make_learner(self._handle)
+        folder, seed = self._store.folder(self._id), request.case.seed
+        self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
 
     def go(self) -> None:
         """Go through the steps that are not complete yet, in order."""
@@ -138,13 +133,12 @@ class CaseRounds:
             self._predicts_untrained = False
         else:
             self.learner.measure()
-        spent, measures = self._examination.spent, dict(self.learner.state.measures)
         untrained = RoundResult(
             0,
             "untrained",
-            eval_seconds=spent.seconds,
-            eval_cpu_seconds=spent.cpu_seconds,
-            measures=measures,
+            eval_seconds=self._examination.spent.seconds,
+            eval_cpu_seconds=self._examination.spent.cpu_seconds,
+            measures=dict(self.learner.state.measures),
             sealing=self._sealing(),
         )
         self._keep(untrained, predictions)
@@ -168,13 +162,13 @@ class CaseRounds:
             result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index))
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
-            self._fill(folder, result, self._step.predictions | predictions)
-        self._stored(index)
+            self._fill(folder, result, self._answered | predictions)
+        self._model = self._model_after(index)
         if index == len(names) and self._lineage:
             self._store.own(self._lineage[-1], self._id)
 
     def _begin(self, index: int) -> None:
-        self._step = _Step(index)
+        self._answered, self._examined = {}, []
         self._data_server.begin(index)
         self._examination.spent = NOTHING_SPENT
         self.learner.clear()
@@ -209,7 +203,7 @@ class CaseRounds:
             gate_scores=scores,
             passes=state.passes,
             remark=hide_secrets(state.remark, known=self._request.secrets)[:_LONGEST_REMARK],
-            examined=(*self._step.examined, (self._feed.arrived(index), index, index)),
+            examined=(*self._examined, (self._feed.arrived(index), index, index)),
             measures=dict(state.measures),
             bound=self.bound,
             unscored=hide_secrets(self._examination.unscored, known=self._request.secrets),
@@ -240,24 +234,13 @@ class CaseRounds:
 
     # --- evaluation ---------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _examination(self) -> Examination:
-        return Examination(
-            self._exam,
-            self._request.testenv,
-            self._feed,
-            self.learner,
-            self._request.case.seed,
-            self._store.folder(self._id),
-        )
-
     def _examine_between(self, chunk: Chunk) -> None:
         with tempfile.TemporaryDirectory(prefix=".model-", dir=self._store.folder(self._id)) as folder:
             model = self._model
             if self.learner.needs_model:
-                model = Model(self.learner.save(Path(folder)), Path(folder))
-            self._step.predictions |= self._examination.predictions(model, self._step.index - 1, chunk.samples)
-        self._step.examined.append((chunk.samples, chunk.begun, chunk.ended))
+                model = self.learner.save(Path(folder))
+            self._answered |= self._examination.predictions(model, self._data_server.step - 1, chunk.samples)
+        self._examined.append((chunk.samples, chunk.begun, chunk.ended))
 
     @cached_property
     def _gate(self) -> Gate | None:
@@ -268,10 +251,8 @@ class CaseRounds:
         """Score of the present model on the held-out part of round `index`; None without a gate."""
         if self._gate is None:
             return None
-        seen = None
-        if self._feed.valid(index) is not None:
-            seen = self._examination.held_out(self._model, index)
-        return self._gate.score(seen)
+        held_out = self._feed.valid(index) is not None
+        return self._gate.score(self._examination.held_out(self._model, index) if held_out else None)
 
     def _pass_gate(
         self, index: int, before: float | None, folder: RoundFolder
@@ -283,12 +264,12 @@ class CaseRounds:
             return True, None  # there is no model yet that could be kept instead
         stays, scores = self._gate.decide(index, before, self._gate_score(index))
         if not stays:
-            previous = self._store.modules(self._id, index - 1)
-            if previous is None:
+            previous = self._model_after(index - 1)
+            if not previous.modules:
                 raise PluginError(
                     f"model_eval: the model of round {index - 1} is gone, so round {index} can't be undone."
                 )
-            self.learner.restore(previous, self._store.model_folder(self._id, index - 1), taught=False)
+            self.learner.restore(previous, taught=False)
             shutil.rmtree(folder.model)
             folder.model.mkdir()
             self._save(folder)
@@ -305,12 +286,12 @@ class CaseRounds:
                     raise
                 self._model = Model()  # a plugin that has nothing to save before it was trained
             self._fill(folder, result, predictions)
-        self._stored(result.index)
+        self._model = self._model_after(result.index)
 
     def _save(self, folder: RoundFolder) -> None:
         """The model as it is now, for copies and for the round that is being written."""
         try:
-            self._model = Model(self.learner.save(folder.model), folder.model)
+            self._model = self.learner.save(folder.model)
         except RemoteError as error:
             if error.kind == "OSError" and str(error).startswith(_FULL):
                 raise OSError(errno.ENOSPC, f"save() could not write the model ({error})") from error
@@ -320,9 +301,9 @@ class CaseRounds:
         size = measure.saved_bytes(folder.model, self._request.saved_mb)
         folder.fill(replace(result, model_bytes=size or None), predictions, self._model.modules)
 
-    def _stored(self, index: int) -> None:
-        """The round has found its place, and the model with it."""
-        self._model = Model(self._store.modules(self._id, index) or (), self._store.model_folder(self._id, index))
+    def _model_after(self, index: int) -> Model:
+        """As it is stored; without modules where it is gone."""
+        return Model(self._store.modules(self._id, index) or (), self._store.model_folder(self._id, index))
 
     @cached_property
     def _lineage(self) -> tuple[str, ...]:
@@ -339,10 +320,8 @@ class CaseRounds:
         if earlier is None or _lacking(earlier.predictions(earlier.last), map(earlier.result, range(earlier.last + 1))):
             return 0
         try:
-            self._model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
-            self.learner.restore(earlier.modules, self._model.folder)
-            self._require_same_marks(earlier.result(earlier.last))
-            now = self._examination.predictions(self._model, earlier.last)
+            model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
+            now = self._brought_back(model, earlier.result(earlier.last))
         except Exception as error:
             print(f"can't continue from case {earlier.case_id} ({error_kind(error)}: {error}).")
             raise StartOver from error
@@ -356,11 +335,14 @@ class CaseRounds:
         self._keep(earlier.result(earlier.last), now)
         return earlier.last
 
-    def _require_same_marks(self, before: RoundResult) -> None:
-        """Raise PluginError for a learner that is to answer itself now, but has not in round `before`: it would be
-        asked before a round begins, and no round would say so."""
+    def _brought_back(self, model: Model, before: RoundResult) -> dict[Asked, Predictions]:
+        """What the learner answers when it is again what it was after a round."""
+        self._model = model
+        self.learner.restore(model)
         if self.learner.adapts and before.sealing is not None and before.sealing.copies != "none":
+            # It would be asked before a round begins, and no round would say so.
             raise PluginError("adapts_in_testing is True now, and was not before")
+        return self._examination.predictions(model, before.index)
 
     def _resume(self, rounds: int) -> int:
         """Bring back the modules of the last complete round, and make sure that they are the same; its index, or -1.
@@ -369,14 +351,15 @@ class CaseRounds:
         it is found out by its predictions, and the case starts over.
         """
         done = self._store.complete_rounds(self._id, thoroughly=True)
+        damage = ""
         if (broken := self._store.broken_round(self._id)) is not None:
-            print(f"round {broken} was damaged, or changed after it was stored: it is not believed.")
+            damage = f"round {broken} was damaged, or changed after it was stored"
+            print(f"{damage}: it is not believed.")
         if len(done) <= 1:
-            self._start_over("" if broken is None else f"round {broken} was damaged, or changed after it was stored")
+            self._start_over(damage)
             return -1
         last = done[-1].index
-        stored = self._store.predictions(self._id, last)
-        before = {asked: said for asked, said in stored.items() if asked.samples is None}
+        before = {a: said for a, said in self._store.predictions(self._id, last).items() if a.samples is None}
         if lacking := _lacking(before, done):
             self._start_over(lacking)
             return -1
@@ -385,13 +368,10 @@ class CaseRounds:
             self.learner.instantiate(self._store.module_names(self._id, last))  # they are asked once more who they are
             return last
         try:
-            modules = self._store.modules(self._id, last)
-            if modules is None:
+            model = self._model_after(last)
+            if not model.modules:
                 raise PluginError("no model is stored")
-            self._stored(last)
-            self.learner.restore(modules, self._model.folder)
-            self._require_same_marks(done[-1])
-            now = self._examination.predictions(self._model, last)
+            now = self._brought_back(model, done[-1])
             if now.keys() != before.keys() or not _same(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
         except Exception as error:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.types import Predictions
 from ianvs.processes.sealing.peer import RemoteError
-from ianvs.running.session.examination import Examination, Model
-from ianvs.running.session.remote import Ended, Learner, SealedLearner, error_kind
+from ianvs.running.session.examination import Examination
+from ianvs.running.session.remote import Ended, Learner, Model, SealedLearner, error_kind
 
 _ROUNDING = 1e-3  # of the largest number; of the labels of one sample, such as the pixels at a border
 
@@ -25,21 +25,18 @@ def lost_in_saving(examination: Examination, learner: Learner, model: Model, ind
     if not isinstance(learner, SealedLearner) or not learner.can_be_compared:
         return ""
 
-    def asked(*, saved: bool, times: int = 1) -> list[Predictions]:
-        return examination.taught(index, learner.copy(model.modules, model.folder, saved=saved), times)
-
     try:
-        [now] = asked(saved=False)
+        [now] = examination.taught(index, learner.forked())
     except (IanvsError, RemoteError):
         return ""  # it can't answer to these: nothing is known
     try:
-        [back] = asked(saved=True)
+        [back] = examination.taught(index, learner.fresh(model))
         others = _others(now, back)
         if not others:
             return ""
         print(f"a copy that loaded what save() wrote answers {others} of {len(now.labels)} training samples otherwise")
         lost = "a copy that loaded it answers otherwise"
-        if _others(*asked(saved=False, times=2)):
+        if _others(*examination.taught(index, learner.forked(), times=2)):
             return "can't be resumed: predict() draws random numbers that save() does not keep"
     except (IanvsError, RemoteError) as error:
         lost = f"{error_kind(error)}: {error}"

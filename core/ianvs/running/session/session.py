@@ -29,7 +29,7 @@ from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner_messages import FeedCall, Progress
 from ianvs.running.session.measure import synchronise
-from ianvs.running.session.modules import AuthorsModule, Modules, Seeds, Taught
+from ianvs.running.session.modules import AuthorsModule, Modules, Taught, start_generators
 
 Share = tuple[int, int]
 """(k, n): the k-th, from 0, of n parts."""
@@ -85,8 +85,7 @@ class CaseSession:
     ) -> None:
         self.options, self.seed = options, request.case.seed
         self.step = Step()
-        self.seeds = Seeds(self.seed)
-        self.modules = Modules(request.algorithm, request.case, brief.rules, self.seeds)
+        self.modules = Modules(request.algorithm, request.case, brief.rules)
         self.valid: TrainView | None = None  # the held-out part of the round
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
         self.keeper: Keeper
@@ -131,8 +130,8 @@ class CaseSession:
         told = self.keeper.call("feed", asked.model_dump())
         if "chunks" in told.body:
             yield from self._chunks(asked, told)
-        elif views := self._views(told, first, share):
-            fed = self._whole(told, first, share, views)
+        else:
+            fed = self._whole(told, first, share)
             if len(fed.view):
                 yield from self._handed_out(fed)
 
@@ -197,14 +196,11 @@ class CaseSession:
 
     # --- within -------------------------------------------------------------------------------------------------
 
-    def _views(self, told: Message, first: int, share: Share) -> list[TrainView]:
-        memory = mapped(told.files[0])
-        passed = 0 if told.body["free"] else self._gone_over(first, share)
-        return [self.view(view, memory, passed) for view in told.body["views"]]
-
-    def _whole(self, told: Message, first: int, share: Share, views: list[TrainView]) -> _Fed:
+    def _whole(self, told: Message, first: int, share: Share) -> _Fed:
         """Rounds from `first` on as one view; the rounds before beside it, for who sees them."""
-        body = told.body
+        body, memory = told.body, mapped(told.files[0])
+        passed = 0 if body["free"] else self._gone_over(first, share)
+        views = [self.view(view, memory, passed) for view in body["views"]]
         context: dict[str, Any] = dict(body["told"])
         if "task_classes" in context:
             context["task_classes"] = tuple(context["task_classes"])
@@ -265,24 +261,20 @@ class CaseSession:
 
     def _gone_over(self, number: int, share: Share) -> int:
         """Passes so far, in this step, over a share of round or chunk `number`: what was handed out is counted once."""
-        passed = self._passed.get(number)
-        if passed is None:
-            return 0
+        passed = self._passed.get(number, {})
         return max(passed.get(share, 0), math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
 
     def _seed(self, number: int) -> None:
         """A stream of its own for each call of a step with training data."""
         call = self._calls[number]
         self._calls[number] += 1
-        self.seeds.start(f"global, call {call}" if call else "global", number)
+        start_generators(self.seed, f"global, call {call}" if call else "global", number)
 
     def _common(self) -> Taught:
         """What the modules were taught together: for one that learns from others instead of data."""
-        taught = [module.taught for module in self.modules if module.taught.calls]
-        if not taught:
-            return Taught()
+        taught = [module.taught for module in self.modules]
         seen, new = {c for one in taught for c in one.seen}, {c for one in taught for c in one.new}
-        return Taught(max(one.calls for one in taught), tuple(sorted(seen)), tuple(sorted(new)))
+        return Taught(max((one.calls for one in taught), default=0), tuple(sorted(seen)), tuple(sorted(new)))
 
     def _always(self) -> dict[str, Any]:
         if self._context:
@@ -313,7 +305,5 @@ class CaseSession:
 
 
 def _taught(before: Taught, fed: _Fed) -> Taught:
-    if not fed.in_stream:
-        return Taught(before.calls + 1, tuple(sorted({*before.seen, *fed.classes})), fed.classes)
-    new = tuple(sorted(set(fed.classes).difference(before.seen)))
-    return Taught(before.calls + 1, tuple(sorted((*before.seen, *new))) if new else before.seen, new)
+    new = tuple(sorted(set(fed.classes).difference(before.seen))) if fed.in_stream else fed.classes
+    return Taught(before.calls + 1, tuple(sorted({*before.seen, *new})), new)

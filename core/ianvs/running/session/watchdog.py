@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,8 +71,8 @@ def memory_of(pids: Sequence[int], enough: float = 0.0) -> int:
 
 
 def _resident(pid: int) -> int:
-    if (own := _added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))) or sys.platform == "linux":
-        return own
+    if (own := _added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))) or _added("/proc/self/status", ("VmRSS:",)):
+        return own  # 0 of one that has just ended
     import psutil
 
     with contextlib.suppress(psutil.Error):  # it has just ended

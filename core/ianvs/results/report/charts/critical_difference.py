@@ -47,7 +47,8 @@ def critical_difference(key: str, found: MethodsOverExams | None) -> Markup:
         parts.append(tag("path", d=f"M{num(at(rank))} {num(line)}V{num(y)}H{num(end)}", class_="leader"))
         said = f"{fit(names[i], 22)} {rank:.2f}" if left else f"{rank:.2f} {fit(names[i], 22)}"
         parts.append(text(end - 5 if left else end + 5, y + 4, said, "end" if left else None))
-    alike = _told([[names[known[n][1]] for n in range(first, last + 1)] for first, last in groups])
+    runs = ([names[i] for _, i in known[first : last + 1]] for first, last in groups)
+    alike = "; ".join(f"{', '.join(run[:-1])} and {run[-1]}" for run in runs) or "none"
     about = f"Mean ranks of {m} methods over {found.together.exams} exams, 1 is the best. Not told apart: {alike}."
     height = below + _ROW * half
     return figure(
@@ -72,7 +73,3 @@ def groups_not_apart(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tup
         if last > first and not (found and found[-1][1] >= last):
             found.append((first, last))
     return found
-
-
-def _told(groups: Sequence[Sequence[str]]) -> str:
-    return "; ".join(f"{', '.join(group[:-1])} and {group[-1]}" for group in groups) or "none"

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from ianvs.results.report.charts.bars import class_bars_svg, forgetting_panel
 from ianvs.results.report.charts.critical_difference import groups_not_apart
 from ianvs.results.report.charts.lines import curve_chart, interval_chart
 from ianvs.results.report.charts.points import Point, point_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, series
-from ianvs.results.report.charts.svg import nice_scale
+from ianvs.results.report.charts.svg import Frame, Scale, classes, dots, figure, nice_scale, num, slanted, tag, text
 from ianvs.results.report.document import Picture, Table, text_table
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import COSTS, RowKey
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.row_scores import RowScore
-from ianvs.results.report.values import shown_number, slug
-from ianvs.results.stats.comparison_bars import comparison_bars
+from ianvs.results.report.values import fit, shown_number, slug
+from ianvs.results.stats.pairs import comparison_bars
 
 _MOST_INTERVALS = 40
 _MOST_PANELS = 24
+_PLACES = 50  # test sets of a panel
 _MOST_NUMBERS = 8_000  # cells of a table beside a picture
 _COSTS = (("train_cpu_seconds", "processor seconds of training"), ("peak_memory_mb", "peak memory, MB"))
 
@@ -40,8 +40,7 @@ def file_part(exam: str) -> str:
 @dataclass(frozen=True)
 class ExamCharts:
     """wide: differences and scores with their intervals, learning curves. narrow: rows as points. panels: what became
-    of each test set,
-    (label, svg) of the first rows, with the numbers of all."""
+    of each test set, (label, svg) of the first rows, with the numbers of all."""
 
     wide: list[Picture]
     narrow: list[Picture]
@@ -95,11 +94,7 @@ def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[Show
         known = {id_: difference for id_, difference in found.items() if difference is not None}
         if other is None or not known:
             continue
-        first = (
-            next((one.id for one in some if one.row.algorithm == other), "")
-            if n
-            else next((one.id for one in some if one.row.rank == 1), "")
-        )
+        first = next((one.id for one in some if (one.row.algorithm == other if n else one.row.rank == 1)), "")
         centres = {first: 0.0} | {id_: difference.mean for id_, difference in known.items()}
         margins = {i: d.high - d.mean for i, d in known.items() if d.high is not None}
         title, about = f"{column} minus {other}", "Bars are simultaneous 95 % intervals of differences."
@@ -154,6 +149,7 @@ def _stability(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) ->
 
 def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
     column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
+    note = "The line is the Pareto front of these means, with no allowance for noise (the mark in the table has)."
     for cost, name in _COSTS if column else ():
         points = [
             Point(one, float(spent), float(score))
@@ -164,9 +160,6 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
         up = COSTS[cost].higher_is_better
         svg = point_chart(f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, of_costs=True)
         if svg:
-            note = (
-                "The line is the Pareto front of these means, with no allowance for noise (the mark in the table has)."
-            )
             file = f"{cost}-{file_part(exam)}{slug(column)}"
             yield _of_points(file, title, svg, note, (name, column), points)
 
@@ -186,34 +179,26 @@ def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tu
         return [], None, 0
     scale = nice_scale([value for _, found in known for value in found.values[1:].ravel().tolist()], 4, unit=True)
     some = known[:_MOST_PANELS]
-    panels = [(one.label, forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
+    panels = [(one.label, _forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
     longest = max((found for _, found in known), key=lambda found: len(found.tests))
-    lines = [
-        (
-            one.label,
-            [f"{_short(found.values[j + 1, j])} → {_short(found.values[-1, j])}" for j in range(len(found.tests))],
-        )
-        for one, found in known
-    ]
+    lines = []
+    for one, found in known:
+        both = zip(np.diagonal(found.values[1:]), found.values[-1], strict=True)
+        lines.append((one.label, [f"{_short(learned)} → {_short(kept)}" for learned, kept in both]))
     return panels, _numbers(longest.tests, lines), len(known) - len(some)
 
 
 def class_bars(
-    key: str,
-    exam: str,
-    rows: Sequence[ShownRow],
-    parts: Parts,
-    most_rows: int | None = None,
-    most_parts: int | None = None,
+    key: str, exam: str, rows: Sequence[ShownRow], parts: Parts, most: tuple[int | None, int | None] = (None, None)
 ) -> Iterator[Picture]:
-    """One chart for each score of several parts (classes) and test set; of the first rows and parts."""
+    """One chart for each score of several parts (classes) and test set; of at most so many rows and parts."""
     for place, (score, test) in enumerate((score, test) for of, score, test in parts if of == exam):
         by_row = parts[exam, score, test]
         found = {one.id: by_row[one.key] for one in rows if one.key in by_row}
         shown = [one for one in rows if one.id in found]
-        some = shown[:most_rows]
+        some = shown[: most[0]]
         title = f"{score} on {test}, after the last round"
-        svg = class_bars_svg(f"{key}{place}", some, {one.id: found[one.id] for one in some}, title, most_parts)
+        svg = _class_bars(f"{key}{place}", some, {one.id: found[one.id] for one in some}, title, most[1])
         if svg:
             note = f"The first {len(some)} of {len(found)} rows; the table has all." if len(some) < len(found) else ""
             names = list(dict.fromkeys(part for values in found.values() for part in values))
@@ -237,3 +222,67 @@ def _short(value: float) -> str:
     if math.isnan(value):
         return "–"
     return shown_number(value, 3) if abs(value) < 1000 else f"{value:.4g}"
+
+
+def _class_bars(
+    key: str, shown: Sequence[ShownRow], bars: Mapping[str, Mapping[str, float]], title: str, most: int | None = None
+) -> Markup:
+    """Parts (classes) across, in each a bar for each row. bars: by id of the shown row, by part. most: parts shown."""
+    names = list(dict.fromkeys(part for one in shown for part in bars[one.id]))[:most]
+    if not names:
+        return Markup("")
+    values = [value for one in shown for part, value in bars[one.id].items() if part in names]
+    scale = nice_scale([0, *values], unit=True)
+    each = max(4.0, min(11.0, 300 / len(shown) / 3))
+    group = each * len(shown) + 8
+    aslant = any(len(name) * 6.2 > group for name in names)
+    ticks: Scale = Scale(0, len(names), ())
+    frame = Frame(ticks, scale, left=46, width=max(260.0, group * len(names)), height=170)
+    parts = [frame.drawn("", "")]
+    step = frame.width / len(names)
+    base = frame.at(0, max(0.0, scale.low))[1]
+    foot = frame.top + frame.height
+    for n, one in enumerate(shown):
+        drawn = []
+        for place, name in enumerate(names):
+            value = bars[one.id].get(name, math.nan)
+            if math.isnan(value):
+                continue
+            x = frame.left + place * step + (step - each * len(shown)) / 2 + n * each
+            _, y = frame.at(0, value)
+            said = f"{one.label}, {name}: {value:.3f}"
+            bar = tag("rect", x=x, y=min(y, base), width=each - 0.8, height=abs(base - y), data_tip=said)
+            drawn.append(bar)
+        parts.append(tag("g", *drawn, class_=classes("series bar", one.style), data_row=one.id))
+    for place, name in enumerate(names):
+        x = frame.left + (place + 0.5) * step
+        parts.append(slanted(x + 4, foot + 14, fit(name, 16)) if aslant else text(x, foot + 16, name, "middle"))
+    more = 20 + (4.2 * min(16, max(map(len, names))) if aslant else 6)
+    width = frame.left + frame.width + 10
+    about = f"{len(shown)} bars for each of {len(names)} parts. The table below the picture holds their numbers."
+    return figure(key, width, foot + more, title, about, *parts, class_="chart")
+
+
+def _forgetting_panel(key: str, one: ShownRow, score: RowScore, scale: Scale) -> Markup:
+    """For each test set a line from its score just after its round (an open circle) to that at the end (its marker)."""
+    count = min(len(score.tests), _PLACES)
+    frame = Frame(Scale(-0.5, count - 0.5, ()), scale, left=38, top=8, width=max(120, min(300, 26 * count)), height=110)
+    foot = frame.top + frame.height
+    parts = [frame.drawn("", "")]
+    ends = []
+    for j in range(count):
+        before, after = float(score.values[j + 1, j]), float(score.values[-1, j])
+        x, y1 = frame.at(j, before)
+        _, y2 = frame.at(j, after)
+        said = f"{score.tests[j]}: {before:.3f} just learned, {after:.3f} at the end"
+        if not (math.isnan(y1) or math.isnan(y2)):
+            line = tag("path", d=f"M{num(x)} {num(y1)}V{num(y2)}", class_=classes("line", one.style))
+            ring = tag("circle", cx=x, cy=y1, r=3, class_=classes("ring", one.style))
+            parts.append(tag("g", line, ring, data_tip=said))
+            ends.append((x, y2))
+        if count <= 12 or j % math.ceil(count / 10) == 0:
+            parts.append(text(x, foot + 16, str(j + 1), "middle"))
+    parts.append(dots(one.style, ends, 3))
+    title = f"{one.label}: {score.score} of each test set, just learned and at the end"
+    about = "An open circle is the score just after the test set's round, the mark that after the last round."
+    return figure(key, frame.left + frame.width + 8, foot + 22, title, about, *parts, class_="chart small")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
@@ -111,11 +110,7 @@ def heatmap_svg(
 
 
 def _pixels(
-    key: str,
-    values: NDArray[np.float64],
-    scale: tuple[float, float],
-    stops: tuple[str, ...],
-    title: str,
+    key: str, values: NDArray[np.float64], scale: tuple[float, float], stops: tuple[str, ...], title: str
 ) -> Markup:
     """One pixel for each cell, enlarged without smoothing, whatever their number."""
     count, columns = values.shape
@@ -222,26 +217,6 @@ class Matrices:
         return {"names": names, "of": self._of}
 
 
-@dataclass(frozen=True)
-class Heatmap:
-    """matrix: its id in the page's data, "" where there is no room for its numbers. difference: to the baseline."""
-
-    label: str
-    svg: Markup
-    difference: Markup | None
-    matrix: str
-
-
-@dataclass(frozen=True)
-class Heatmaps:
-    score: str
-    baseline: str
-    scale: Markup
-    difference_scale: Markup
-    maps: Sequence[Heatmap]
-    left_out: int
-
-
 def heatmaps(
     key: str,
     rows: Sequence[ShownRow],
@@ -249,7 +224,9 @@ def heatmaps(
     matrices: Matrices,
     baseline: str | None,
     groups: int,
-) -> Heatmaps:
+) -> dict[str, object]:
+    """Those of one score, as the page shows them. matrix: its id in the page's data, "" where there is no room for its
+    numbers. difference: to the baseline."""
     shown = [one for one in rows if one.key in scores]
     each = max(scores[one.key].values.size for one in shown)
     some = shown[: max(1, _MOST_CELLS // groups // each)]  # those that are ranked first
@@ -268,20 +245,19 @@ def heatmaps(
     around = (-far, far)
     maps = []
     for one in some:
-        found, title = scores[one.key], f"{first.score} of {one.label}"
-        names = (found.rounds, found.tests)
-        svg = heatmap_svg(f"{key}{one.id}", found.values, *names, title, scale, numbered=numbered)
-        difference = None
+        found, title, id_ = scores[one.key], f"{first.score} of {one.label}", f"{key}{one.id}"
+        names, difference = (found.rounds, found.tests), None
+        svg = heatmap_svg(id_, found.values, *names, title, scale, numbered=numbered)
         if one.id in differences:
             told = f"{title}, less that of {base.label}"
-            difference = heatmap_svg(f"{key}{one.id}d", differences[one.id], *names, told, around, DIVERGING, numbered)
-        id_ = f"{key}{one.id}"
-        maps.append(Heatmap(one.label, svg, difference, id_ if matrices.add(id_, found) else ""))
-    return Heatmaps(
-        first.score,
-        base.label,
-        colour_bar(f"{key}s", scale, SEQUENTIAL, first.score),
-        colour_bar(f"{key}t", around, DIVERGING, f"Difference of {first.score}"),
-        maps,
-        len(shown) - len(some),
-    )
+            difference = heatmap_svg(f"{id_}d", differences[one.id], *names, told, around, DIVERGING, numbered)
+        stored = id_ if matrices.add(id_, found) else ""
+        maps.append({"label": one.label, "svg": svg, "difference": difference, "matrix": stored})
+    return {
+        "score": first.score,
+        "baseline": base.label,
+        "scale": colour_bar(f"{key}s", scale, SEQUENTIAL, first.score),
+        "difference_scale": colour_bar(f"{key}t", around, DIVERGING, f"Difference of {first.score}"),
+        "maps": maps,
+        "left_out": len(shown) - len(some),
+    }

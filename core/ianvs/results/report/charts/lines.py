@@ -1,4 +1,4 @@
-"""Learning curves, and scores with their intervals."""
+"""Learning curves, means at places that have names, and scores with their intervals."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.charts.svg import (
     Frame,
+    LineStyle,
     Scale,
     classes,
     dash,
@@ -23,6 +24,7 @@ from ianvs.results.report.charts.svg import (
     num,
     ordinal_scale,
     path,
+    slanted,
     tag,
     text,
 )
@@ -30,6 +32,8 @@ from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore, StreamLine
 from ianvs.results.report.values import fit
 
+_LABEL = 18  # characters of the name of a place
+_STEP = 24  # pixels, the least between two places
 _MARKED = 12  # examinations up to which each is marked; of more, as many
 
 
@@ -120,6 +124,36 @@ def _line(
     return tag("g", *parts, class_="series" if one.at_first else "series off", data_row=one.id, data_tip=said)
 
 
+def places_chart(
+    key: str,
+    lines: Sequence[tuple[LineStyle, Sequence[tuple[int, float, float]]]],
+    places: Sequence[str],
+    name: str,
+    title: str,
+    about: str,
+) -> Markup:
+    """lines: (style, [(place, mean, standard deviation)]), the latter as a bar to each side. name: of the numbers."""
+    labels = [fit(place, _LABEL) for place in places]
+    width = max(520, _STEP * len(labels))
+    aslant = 6.4 * max(map(len, labels)) + 8 > width / len(labels)
+    scale = nice_scale(end for _, there in lines for _, mean, std in there for end in (mean - std, mean + std))
+    frame = Frame(Scale(-0.35, len(labels) - 0.65, ()), scale, left=110 if aslant else 52, width=width)
+    parts = [frame.drawn("", fit(name, 60))]
+    foot = frame.top + frame.height
+    for at, label in enumerate(labels):
+        x = frame.at(at, 0)[0]
+        parts.append(slanted(x + 4, foot + 14, label) if aslant else text(x, foot + 18, label, "middle"))
+    for style, there in lines:
+        points = [frame.at(at, mean) for at, mean, _ in there]
+        ends = [(frame.at(at, mean - std), frame.at(at, mean + std)) for at, mean, std in there if std]
+        bars = "".join(f"M{num(x)} {num(low)}V{num(high)}" for (x, low), (_, high) in ends)
+        drawn = tag("path", d=path(points), class_=classes("line", style), stroke_dasharray=dash(style))
+        spread = tag("path", d=bars, class_=classes("line", style), stroke_width=1)
+        parts.append(tag("g", spread, drawn, dots(style, points)))
+    tall = foot + 20 + (4.2 * _LABEL if aslant else 6)
+    return figure(key, frame.size[0], tall, title, about, *parts, class_="chart")
+
+
 def interval_chart(
     key: str,
     rows: Sequence[ShownRow],
@@ -171,12 +205,9 @@ def interval_chart(
         if one.id in margins:
             a, b = centre - margins[one.id], centre + margins[one.id]
             said += f", {a:.4g} to {b:.4g}"
-            caps = (
-                f"M{num(at(a))} {num(y - 4)}v8M{num(at(b))} {num(y - 4)}v8"
-                if scale.low <= a and b <= scale.high
-                else ""
-            )
-            line = f"M{num(at(a))} {num(y)}H{num(at(b))}{caps}"
+            line = f"M{num(at(a))} {num(y)}H{num(at(b))}"
+            if scale.low <= a and b <= scale.high:
+                line += f"M{num(at(a))} {num(y - 4)}v8M{num(at(b))} {num(y - 4)}v8"
             parts.append(tag("path", d=line, class_=classes("line", one.style)))
         singles = [value for value in by_seed.get(one.id, ()) if value is not None]
         parts += [tag("circle", cx=at(value), cy=y, r=2, class_="seed") for value in singles]

@@ -31,7 +31,7 @@ def parallel_chart(key: str, study: Study) -> Markup:
         parts.append(tag("path", d=f"M{x} {_TOP}v{_HEIGHT}", class_="axis"))
         parts.append(text(x, _TOP - 16, fit(name, 20), "middle", class_="name"))
         parts += [text(x - 5, _at(scale, value) + 4, fit(label, 10), "end") for value, label in scale.ticks]
-    drawn = sorted(trials, key=lambda trial: (_won(study, trial), trial.reached))  # the winner on top
+    drawn = sorted(trials, key=lambda trial: (became(study, trial) == "winner", trial.reached))  # the winner on top
     lines = [_line(study, trial, columns, places) for trial in drawn]
     width = places[-1] + _LEFT  # labels are centred on their axes
     title = f"Trials of {study_name(study)}"
@@ -48,14 +48,11 @@ def _line(study: Study, trial: Trial, columns: Sequence[tuple[str, Scale]], plac
     ]
     values = [trial.values.get(rung) for rung in study.rungs]
     heights += [math.nan if value is None else _at(columns[count][1], value) for value in values]
-    kind = "won" if _won(study, trial) else "done" if trial.reached == study.rungs[-1] else "stopped"
-    said = f"trial {trial.number}: {drawn_text(trial)}; {became(study, trial)}"
+    end = became(study, trial)
+    kind = "won" if end == "winner" else "done" if trial.reached == study.rungs[-1] else "stopped"
+    said = f"trial {trial.number}: {drawn_text(trial)}; {end}"
     points = list(zip(places, heights, strict=True))
     return tag("path", tag("title", said), d=path(points), class_=f"trial {kind}")
-
-
-def _won(study: Study, trial: Trial) -> bool:
-    return study.ended and trial.number == study.winner
 
 
 def _at(scale: Scale, value: float) -> float:

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import count
 
 from markupsafe import Markup, escape
+
+from ianvs.results.report.values import shown_number
 
 LIGHT = ("#0072b2", "#d04a00", "#008761", "#b0468a", "#8f6a00", "#2a86c8")
 DARK = ("#56b4e9", "#ff8f4a", "#2fc79b", "#e894c8", "#e6b422", "#a3b1ff")
@@ -17,9 +20,6 @@ BOUND = ("#6b6b6b", "#a8a8a8")
 
 MARKERS = ("circle", "square", "diamond", "up", "down", "plus", "cross", "star")
 _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (10, 3, 2, 2, 2, 3), (4, 4))
-_STAR = tuple(
-    (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
-)
 _ARM = ((-0.4, -0.4), (-0.4, -1.2), (0.4, -1.2))  # of a plus; three turns of it make the rest
 _PLUS = (*_ARM, *((-y, x) for x, y in _ARM), *((-x, -y) for x, y in _ARM), *((y, -x) for x, y in _ARM))
 _TURN = math.sqrt(0.5)
@@ -31,7 +31,9 @@ _SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "down": ((0, 1.2), (1.15, -0.9), (-1.15, -0.9)),
     "plus": _PLUS,
     "cross": tuple(((x - y) * _TURN, (x + y) * _TURN) for x, y in _PLUS),
-    "star": _STAR,
+    "star": tuple(
+        (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
+    ),
 }
 
 
@@ -88,11 +90,9 @@ def path(points: Sequence[tuple[float, float]]) -> str:
     """The data of a line through `points`; a gap where one is nan."""
     steps, pen = [], "M"
     for x, y in points:
-        if math.isnan(x) or math.isnan(y):
-            pen = "M"
-            continue
-        steps.append(f"{pen}{num(x)} {num(y)}")
-        pen = "L"
+        known = not (math.isnan(x) or math.isnan(y))
+        steps += [f"{pen}{num(x)} {num(y)}"] if known else []
+        pen = "L" if known else "M"
     return "".join(steps)
 
 
@@ -136,17 +136,10 @@ class LineStyle:
 
 def line_styles(bounds: Iterable[bool]) -> list[LineStyle]:
     """One style for each row, all different, however many there are. bounds: which rows are references."""
-    competitors = references = 0
-    styles = []
-    for bound in bounds:
-        if bound:
-            styles.append(_style(references, None))
-            references += 1
-        else:
-            turn, colour = divmod(competitors, len(LIGHT))
-            styles.append(_style(turn, colour))
-            competitors += 1
-    return styles
+    competitors, references = count(), count()
+    return [
+        _style(next(references), None) if bound else _style(*divmod(next(competitors), len(LIGHT))) for bound in bounds
+    ]
 
 
 def _style(turn: int, colour: int | None) -> LineStyle:
@@ -195,7 +188,8 @@ def nice_scale(values: Iterable[float], wanted: int = 5, unit: bool = False) -> 
     step = power * next(factor for factor in (1, 2, 5, 10) if raw <= factor * power * (1 + 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    ticks = tuple((n * step, _label(n * step, decimals)) for n in range(first, last + 1))
+    marks = (n * step for n in range(first, last + 1))
+    ticks = tuple((at, shown_number(at, decimals) if abs(at) < 1e6 else f"{at:g}") for at in marks)
     return Scale(first * step, last * step, ticks)
 
 
@@ -216,11 +210,6 @@ def ordinal_scale(labels: Sequence[str]) -> Scale:
     every = max(1, math.ceil(len(labels) / _MOST_LABELS))
     ticks = tuple((float(n), label) for n, label in enumerate(labels) if n % every == 0)
     return Scale(-0.35, len(labels) - 0.65, ticks)
-
-
-def _label(value: float, decimals: int) -> str:
-    shown = f"{value:.{decimals}f}" if abs(value) < 1e6 else f"{value:g}"
-    return shown.removeprefix("-") if float(shown) == 0 else shown
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,107 @@
+"""What is known of processes: who is below whom, their state, their time. Most of it is Linux's, from /proc.
+
+It is read for each round, of which a stream may have thousands: `open` and `os.listdir`, since Path is slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Collection, Iterator
+from typing import Any
+
+resource: Any
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+_PATIENCE = 10.0  # seconds for processes that don't die
+
+
+def stat(process: int | str) -> list[str]:
+    """Fields 3 and on of /proc/<process>/stat: its state is at 0, utime to cstime are at 11 to 14. [] if it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{process}/stat") as file:  # noqa: PTH123
+        return file.read().rpartition(")")[2].split()  # after the name, which may hold blanks and brackets
+    return []
+
+
+def state(process: int | str) -> str:
+    """Its letter of proc(5); "" if it is gone."""
+    return (stat(process) or [""])[0]
+
+
+def status(pid: int, key: str) -> str | None:
+    """The first word that /proc/<pid>/status has at `key`."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:  # noqa: PTH123
+        return next((line.split()[1] for line in file if line.startswith(f"{key}:")), None)
+    return None
+
+
+def threads(pid: int) -> list[str]:
+    """Their numbers."""
+    with contextlib.suppress(OSError):
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    return []
+
+
+def children(pid: int) -> list[int]:
+    """Processes that `pid` has started, from any of its threads."""
+    found: list[int] = []
+    for thread in threads(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
+            found += map(int, file.read().split())
+    return found
+
+
+def below(top: int, but: Collection[int] = ()) -> Iterator[int]:
+    """Processes below `top`, without `but` and what is below these."""
+    for pid in children(top):
+        if pid not in but:
+            yield pid
+            yield from below(pid, but)
+
+
+def end_below(top: int, but: Collection[int] = ()) -> None:
+    """End all processes below `top`, and what they start meanwhile."""
+    latest = time.monotonic() + _PATIENCE
+    while (
+        living := {pid for pid in below(top, but) if state(pid) not in ("", "Z", "X")}
+    ) and time.monotonic() < latest:
+        for pid in living:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.0002)
+
+
+def cpu_seconds(pid: int | None = None) -> float:
+    """Processor time, user and system, of a process and all of its threads and child processes so far.
+
+    pid: this process if None. On Linux children that still run, or that nobody has waited for, count too, and of a
+    subreaper (PR_SET_CHILD_SUBREAPER) those that have outlived their parents; elsewhere those that have ended and were
+    waited for, and on Windows none. 0 for a process that is gone.
+    """
+    if pid is None and resource is None:
+        return time.process_time()
+    if pid is None:
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        of_ended = float(ended.ru_utime + ended.ru_stime)
+        return time.process_time() + of_ended + seconds_below(os.getpid())
+    try:
+        # The clock of another process (clock_getcpuclockid): /proc counts in hundredths of a second.
+        own = time.clock_gettime((~pid << 3) | 2)
+        return own + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + seconds_below(pid)
+    except OSError:
+        return 0.0
+
+
+def seconds_below(pid: int, but: int | None = None) -> float:
+    """Processor time of the processes below `pid`, and of those that they have waited for; without those of `but`."""
+    return sum(_ticks(one, 11) for one in below(pid, [but] if but else [])) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(pid: int, first: int) -> int:
+    """From that field of `stat` on to the time of children that were waited for; 0 of a process that is gone."""
+    return sum(map(int, stat(pid)[first:15]))
