@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.sizes.measuring import Row
 
-PARTS = ("texts", "cases")
+PARTS = ("scoring", "texts", "cases")
 """The modules of benchmarks.sizes; each has `rows(folder, share)`."""
 
 

@@ -7,6 +7,7 @@ rungs/<k>/          the same of the first k rounds, where a search looked at the
 result.json         status, failure, when, with which software; there when the case ended. Of a finished case also what
                     case.json, round.json and scores held, unless that is much; see ianvs.store.at_rest
 answers.zip         of a finished case, predictions.npz of all rounds, unless they are large
+similarities.npz    of replies to what was expected, once a report has computed them
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
 
@@ -23,26 +24,30 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.digests import CHANGED, content, differs, holds, noted
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
+from ianvs.store.answer_files import read_extras, read_predictions, write_predictions
 from ianvs.store.at_rest import ANSWERS, UNKNOWN, AtRest, Known, NotedFiles, files_of, known_of, pack
 from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.keys import digest
 from ianvs.store.round_files import (
     RoundFolder,
     StoredModule,
-    read_extras,
-    read_predictions,
     round_result,
     stored_modules,
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
-from ianvs.store.stored_score import LEFT_OUT, StoredScore, stored_score
+from ianvs.store.stored_score import LEFT_OUT, StoredScore, numbers, parts_of, stored_score
+
+SIMILARITIES = "similarities.npz"
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,8 @@ class CaseStore:
     @contextmanager
     def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
         """A folder to fill, which becomes round `index` as a whole; then the model of the round before is let go."""
-        remove(self.folder(case_id) / "scores")  # they were of other rounds
+        for name in ("scores", SIMILARITIES):  # they were of other rounds
+            remove(self.folder(case_id) / name)
         before = self._read_round(case_id, index - 1) if index else None
         with replace_folder(self.round_folder(case_id, index)) as folder:
             (folder / "model").mkdir()
@@ -228,6 +234,21 @@ class CaseStore:
         """Names of what is stored beside the labels after round `index`."""
         return read_extras(self._checked_predictions(case_id, index))
 
+    def similarities(self, case_id: str) -> dict[Asked, NDArray[np.float64]] | None:
+        """What `keep_similarities` kept; None where that is nothing, or damaged."""
+        try:
+            found = read_predictions(self.folder(case_id) / SIMILARITIES)
+        except (OSError, ValueError, KeyError, BadZipFile):
+            return None
+        return {asked: one.labels for asked, one in found.items()}
+
+    def keep_similarities(self, case_id: str, found: Mapping[Asked, NDArray[np.float64]]) -> None:
+        """Of replies to what was expected, by (test set, round). For reports; who may not write computes them anew."""
+        stream = io.BytesIO()
+        write_predictions(stream, {asked: Predictions(rows) for asked, rows in found.items()})
+        with suppress(OSError):
+            write_atomic(self.folder(case_id) / SIMILARITIES, stream.getvalue())
+
     def _checked_predictions(self, case_id: str, index: int) -> Path | io.BytesIO:
         path, stored = self.round_folder(case_id, index) / "predictions.npz", self._read_round(case_id, index)
         packed = None if path.exists() else self._at_rest.answers(case_id, f"rounds/{index}/{path.name}")
@@ -255,7 +276,7 @@ class CaseStore:
         """Drop all rounds and scores: the case starts over. Its log stays."""
         # The plugin's own place is emptied and stays: its process may write there and nowhere else.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
-        for name in ("rounds", "scores", "rungs", ANSWERS, "result.json"):
+        for name in ("rounds", "scores", "rungs", SIMILARITIES, ANSWERS, "result.json"):
             remove(self.folder(case_id) / name)
         for path in inside:
             remove(path)
@@ -281,15 +302,15 @@ class CaseStore:
         self,
         case_id: str,
         key: str,
-        values: list[list[float | None]],
-        details: object,
-        between: Mapping[int, list[float | None]] | None = None,
+        values: ArrayLike,
+        details: Sequence[Sequence[Mapping[str, float | None] | None]],
+        between: Mapping[int, ArrayLike] | None = None,
         about: Mapping[str, str] | None = None,
-        left_out: list[list[float | None]] | None = None,
-        left_out_in_rounds: list[list[list[float | None]]] | None = None,
+        left_out: ArrayLike | None = None,
+        left_out_in_rounds: ArrayLike | None = None,
         after: int | None = None,
     ) -> None:
-        """values[k][j]; details[k][j] a mapping of parts where the metric has them.
+        """values[k][j], nan where there is none; details[k][j] a mapping of parts where the metric has them.
 
         between: [j] scores by the number of samples that had arrived, of examinations between the ends of rounds.
         about: what the score was computed with, such as the revision of an encoder. left_out: [g][j] scores after the
@@ -298,9 +319,11 @@ class CaseStore:
         """
         if after is None:
             self.unpack(case_id)
-        told = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
+        within = {n: numbers(row) for n, row in (between or {}).items()}
+        told = {"values": numbers(values), "details": parts_of(details), "between": within, "about": dict(about or {})}
         without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
-        self._write(case_id, _score_name(key, after), told | {name: values for name, values in without if values})
+        told |= {name: numbers(values) for name, values in without if values is not None}
+        self._write(case_id, _score_name(key, after), told)
 
     def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:
         """As it was written. known: of its state, which saves time. Raises DamagedError."""

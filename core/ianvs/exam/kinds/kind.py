@@ -18,6 +18,8 @@ from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.parts import Part
 
 FEW = 16  # samples of perfect answers
+LONGEST_ANSWER = 100_000
+"""Characters of a text that are kept of one answer."""
 
 
 class Kind(Protocol):
@@ -43,6 +45,10 @@ class Kind(Protocol):
         """
         count = len(asked.positions)
         return lambda found, where: one_for_each(found, count, where)
+
+    def shortened(self, answers: Any) -> tuple[Any, int]:
+        """(checked answers with no text longer than LONGEST_ANSWER, how many were)."""
+        return answers, 0
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         """What is stored of the checked answers to a test set, which come a piece at a time.

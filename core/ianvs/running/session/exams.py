@@ -80,7 +80,7 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
             # Of a learner that makes no mistakes on what it was taught, and knows nothing before.
             values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
             tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.of(values, untrained=untrained)
-        elif metric.level == "score" and metric.batch is None:
+        elif metric.level == "score" and metric.about is None:
             tried = as_read(metric, seen)
         else:
             continue
