@@ -111,7 +111,7 @@ def rows(folder: Path, share: float) -> Iterator[Row]:
         yield Row(f"status of {40 * cases} cells, {stored} of them stored", figures, most)
         shutil.rmtree(store)
         store.mkdir()
-    yield from limits(folder / "limits", round(3e9 * share))
+    yield from limits(folder / "limits", max(400_000_000, round(3e9 * share)))
 
 
 def limits(folder: Path, size: int) -> Iterator[Row]:

@@ -262,7 +262,12 @@ def test_answers_at_rest_are_not_believed_when_they_are_others(store: CaseStore,
     folder = finished(store)
     path = folder / "answers.zip"
     content = path.read_bytes()
-    changed = {"cut off": content[:-30], "of another case": b"PK", "flipped": content[:400] + bytes([content[400] ^ 1]) + content[401:]}
+    flipped = content[:400] + bytes([content[400] ^ 1]) + content[401:]
+    changed = {
+        "cut off": content[:-30],
+        "of another case": b"PK",
+        "flipped": flipped,
+    }
     path.unlink() if change == "gone" else path.write_bytes(changed[change])
     state = store.state("c1")
     assert (state.status, state.damaged, state.is_whole) == ("unfinished", ("answers.zip",), False)
