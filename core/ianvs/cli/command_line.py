@@ -35,6 +35,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
   ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
+  ianvs prune -f benchmarkingjob.yaml      what the workspace could do without, with sizes; --yes removes it
   ianvs compare A B                        what differs between workspaces, and what got better or worse
   ianvs merge A B --out DIR                results of several workspaces in a new one, one leaderboard
   ianvs history A B C                      a metric from one workspace to the next, in the order of commits

@@ -82,6 +82,9 @@ class _Progress(Listener):
             self._say(f"warning: {one_line(damaged, 5)} {CHANGED}; made again", "yellow")
         self._say(_opening(plan, to_do))
 
+    def noticed(self, said: str) -> None:
+        self._say(said)
+
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
         self._to_do += to_do
         for study in studies:

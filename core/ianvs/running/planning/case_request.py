@@ -13,7 +13,7 @@ from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.plugins.authors_files import kept
 from ianvs.running.planning.cases import PlannedAlgorithm
-from ianvs.running.planning.identity import train_ratio
+from ianvs.running.planning.identity import authored, train_ratio
 from ianvs.running.planning.kept_code import KeptCode, kept_files
 from ianvs.running.planning.plan import Plan
 
@@ -77,6 +77,8 @@ def case_request(
     code: as `keep_code` has kept it.
     """
     job = plan.job
+    urls = {url for _, url, _, _ in authored(algorithm.spec)}
+    source = {name: bytes_ for one in code if str(one.file) in urls for name, bytes_ in one.digests}
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
@@ -95,7 +97,7 @@ def case_request(
         saved_mb=job.limits.saved_mb,
         secrets=plan.secrets,
         code=code,
-        provenance=provenance,
+        provenance={**provenance, "source": source},
         working_directory=job.working_directory,
         until=algorithm.until,
     )
