@@ -213,6 +213,8 @@ def prune(
     """
     with _loaded(path, JobOptions, options) as (job, inspector):
         plan_ = require_files(job, inspector).checked_plan()
+    if not plan_.store.root.is_dir():
+        raise IanvsError(nothing_stored(job.workspace))
     wanted = {planned.case.id for planned in plan_.stored()}
     for name in JobStore.names(job.workspace):
         record = JobStore(job.workspace, name).read() or {}
@@ -379,6 +381,16 @@ def nothing_stored(workspace: Path) -> str:
     return (
         f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
         "below the folder that ianvs is called from: call it from there, or name the workspace with --workspace."
+    )
+
+
+def nothing_like_it(job: JobSpec) -> str:
+    """The message that nothing of a job is stored as it is now, and where to read of what is stored in its place."""
+    if JobStore(job.workspace, job.name).read() is None:
+        return nothing_stored(job.workspace)
+    return (
+        "nothing is stored of the job as it is now: `ianvs plan` tells what has changed, and "
+        "`ianvs report` shows what was stored before."
     )
 
 

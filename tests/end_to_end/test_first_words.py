@@ -83,10 +83,10 @@ def test_list_of_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_report_of_nothing_says_so_and_where_it_looked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path)
-    for command in ("report", "status"):
+    for command in ("report", "status", "prune"):
         status = main([command, "--workspace", "nowhere"])
         assert "nothing of this job is stored in nowhere. A relative `workspace` is" in capsys.readouterr().err
-        assert status == (2 if command == "report" else 0)
+        assert status == (0 if command == "status" else 2)
     assert not (tmp_path / "nowhere" / "test").exists()
 
 

@@ -28,6 +28,17 @@ def test_a_report_shows_what_an_earlier_method_has_stored_and_marks_it_until_it_
     assert "before these changed" not in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
 
 
+def test_status_tells_where_to_read_of_what_was_stored_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = write_job(tmp_path, job=INLINE)
+    ianvs.run(job)
+    (tmp_path / "plugin.py").write_text(edited(MAJORITY, "seed / 1000", "seed / 999"))
+    capsys.readouterr()
+    assert main(["status", "-f", str(job)]) == 0
+    assert "nothing is stored of the job as it is now: `ianvs plan` tells what" in capsys.readouterr().err
+
+
 def test_cases_of_an_earlier_plugin_are_told_and_shown_beside_those_of_now(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,13 +58,13 @@ def _status(options: argparse.Namespace) -> int:
         if running:
             seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
             where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
-            print(f"{planned.case.id[:8]}  running   {describe(planned)}: {where} (process {running['pid']})")
+            print(f"{planned.case.id[:8]}  running     {describe(planned)}: {where} (process {running['pid']})")
         elif state in ("failed", "unfinished"):
-            print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
+            print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}")
     counts["new"] += len(plan) - counts.total()
     print(f"{plan.job.name}: {counted(+counts)}")
     if set(+counts) == {"new"}:
-        print(api.nothing_stored(plan.job.workspace), file=sys.stderr)
+        print(api.nothing_like_it(plan.job), file=sys.stderr)
     return 0
 
 
@@ -114,7 +114,11 @@ def _prune(options: argparse.Namespace) -> int:
     if options.yes:
         print(f"{sum(one.bytes for one in found) / 1e6:,.1f} MB removed.")
     else:
-        print("Nothing was removed: --yes removes it, --finished and --lost show more.")
+        more = " and ".join(f"--{kind}" for kind in ("finished", "lost") if not getattr(options, kind))
+        print(
+            ("Nothing was removed: --yes removes it." if found else "There is nothing to remove.")
+            + (f" {more} {'show' if ' ' in more else 'shows'} more." if more else "")
+        )
     return 0
 
 

@@ -194,6 +194,13 @@ def test_joint_inference_digits_is_open_over_samples_and_separated_on_its_own_te
     assert "No two of 6 distinct methods are separated; on this very test set 15 pairs are" in said
 
 
+def test_where_all_scores_are_the_same_nothing_is_said_of_pairs() -> None:
+    samples = {"accuracy": np.linspace(0, 1, 20)}
+    same = [replace(result(name, seed, 0.5), samples=samples) for name in ("one", "other") for seed in range(4)]
+    [said] = board(same).statements
+    assert said.endswith("All methods have the same scores.")
+
+
 def test_where_nothing_is_separated_the_sentence_says_how_many_seeds_would_help() -> None:
     random = np.random.default_rng(1)
     results = [result(f"m{k}", seed, random.normal(0.5 + 0.005 * k, 0.02)) for k in range(7) for seed in range(3)]

@@ -98,11 +98,14 @@ def test_prune_shows_first_and_removes_then(job: Path, capsys: pytest.CaptureFix
     size = sum(size_of(cases / name) for name in lost)
     assert f"{len(lost)} cases that no job has any more ({len(lost)} of majority)" in shown
     assert f"{size / 1e6:,.1f} MB" in shown
-    assert "Nothing was removed" in shown
+    assert "Nothing was removed: --yes removes it. --finished shows more." in shown
     assert {path.name for path in cases.glob("[!.]*")} == before
     assert main(["prune", "-f", str(job), "--lost", "--yes"]) == 0
     assert {path.name for path in cases.glob("[!.]*")} == before & wanted
     assert not api.prune(job, lost=True)
+    capsys.readouterr()
+    assert main(["prune", "-f", str(job), "--lost"]) == 0
+    assert "There is nothing to remove. --finished shows more." in capsys.readouterr().out
 
 
 def test_models_are_pruned_and_results_stay(tmp_path: Path) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
+from ianvs.base.types import Predictions
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.kinds import KINDS, LONGEST_ANSWER
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.scenarios.parts import Part
 from tests.edits import edited
 from tests.jobs import write_job
 
@@ -61,6 +68,34 @@ def test_a_learner_of_texts_is_scored(tmp_path: Path, engine: str, form: str) ->
     assert (few.status, all_.status) == ("finished", "finished")
     assert few.matrices["exact_match"].values.tolist() == [[0, 0], [0.25, 0], [0.25, 0.25]]
     assert all_.matrices["exact_match"].values.tolist() == [[0, 0], [1, 0], [1, 1]]
+
+
+def test_one_long_answer_makes_the_others_no_longer() -> None:
+    count, kind = 10_000, KINDS["text"]
+    truth = np.array([f"answer {n}" for n in range(count)], dtype=object)
+    part = Part(Samples(np.zeros(count), truth, np.empty(0, str)), np.arange(count))
+    tracemalloc.start()
+    answers, cut = kind.shortened(kind.checker(part, 0)([*truth[:-1], "é" * (LONGEST_ANSWER + 1)], "P.predict()"))
+    stored = kind.kept([(part, answers)], 0)
+    seen = kind.record(EvaluationRecord(()), kind.truth(part.samples, part.positions), stored)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert cut == 1
+    assert peak < 2e7  # bytes; 10 000 texts as long as the longest take 4e9
+    assert stored.labels.nbytes < 1e5
+    assert seen.y_pred is not None
+    assert seen.y_pred[:-1].tolist() == truth[:-1].tolist()
+    assert seen.y_pred[-1] == "é" * LONGEST_ANSWER
+
+
+def test_texts_that_an_earlier_version_has_stored_are_read() -> None:
+    kind, texts = KINDS["text"], np.array(["in the house", "", "ça va\n"])
+    part = Part(Samples(texts, texts.astype(object), np.empty(0, str)), np.arange(3))
+    about, now = EvaluationRecord(()), kind.kept([(part, kind.checker(part, 0)(texts, "P.predict()"))], 0)
+    before = kind.record(about, texts, Predictions(texts))
+    after = kind.record(about, kind.truth(part.samples, part.positions), now)
+    for one, other in ((before.y_true, after.y_true), (before.y_pred, after.y_pred)):
+        assert np.asarray(one).tolist() == np.asarray(other).tolist() == texts.tolist()
 
 
 def test_a_metric_that_is_added_to_a_finished_exam_is_tried_first(tmp_path: Path) -> None:

@@ -1,13 +1,18 @@
-"""Samples with a text each."""
+"""Samples with a text each. Texts are objects in memory, and compressed in the store: numpy's own would all be as long
+as the longest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.packed_replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part
 
 
@@ -18,16 +23,41 @@ class TextKind(Kind):
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         check = super().checker(asked, classes, unseen=unseen)
-        return lambda found, where: _texts(check(found, where))
 
-    def shortened(self, answers: NDArray[np.str_]) -> tuple[NDArray[np.str_], int]:
-        cut = int(np.count_nonzero(np.char.str_len(answers) > LONGEST_ANSWER))
-        return answers.astype(f"<U{LONGEST_ANSWER}") if cut else answers, cut
+        def checked(found: object, where: str) -> NDArray[np.object_]:
+            only_texts = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+            return _texts(check(np.array(found, dtype=object) if only_texts else found, where))
+
+        return checked
+
+    def shortened(self, answers: NDArray[np.object_]) -> tuple[NDArray[np.object_], int]:
+        cut = sum(len(said) > LONGEST_ANSWER for said in answers)
+        return _objects([said[:LONGEST_ANSWER] for said in answers]) if cut else answers, cut
+
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+        return Predictions(_packed(said for _, piece in answers for said in piece))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
-        return _texts(samples.y[positions])
+        return _packed(samples.y[positions])
+
+    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
+        return replace(about, y_true=_unpacked(truth), y_pred=_unpacked(said.labels))
 
 
-def _texts(values: NDArray[Any]) -> NDArray[np.str_]:
-    """(N,) numpy's own texts, which are stored without pickles."""
-    return np.array([str(value) for value in values.tolist()], dtype=str)
+def _packed(texts: Iterable[object]) -> NDArray[np.uint8]:
+    return packed([str(text)] for text in texts)
+
+
+def _unpacked(stored: NDArray[Any]) -> NDArray[np.object_]:
+    """(N,) texts. stored: what `_packed` made, or the texts as up to ianvs 0.2."""
+    if stored.dtype.kind == "U":
+        return stored.astype(object)
+    return _objects([text for [text] in Replies(stored)])
+
+
+def _texts(values: NDArray[Any]) -> NDArray[np.object_]:
+    return _objects([str(value) for value in values.tolist()])
+
+
+def _objects(texts: list[str | None]) -> NDArray[np.object_]:
+    return np.array(texts, dtype=object)

@@ -124,7 +124,7 @@ class CaseReplies:
 
     def __iter__(self) -> Iterator[Reply]:
         """Round after round."""
-        near = self._similarities()
+        near = self._similarities() if self else {}
         for index, j, said in self._said():
             for samples, given, row in zip(self._questions[j], said, near[Asked(j, index)], strict=True):
                 for question, reply, value in zip(samples, given, row.tolist(), strict=False):

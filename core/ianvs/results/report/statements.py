@@ -61,7 +61,7 @@ def _separation(told: ExamSignificance) -> str:
 
 
 def _here(told: ExamSignificance) -> str:
-    if not told.groups:
+    if not told.groups or told.pairs.distinct == 1:
         return ""
     count = int(told.here.apart.sum())
     if not told.pairs.apart.any():

@@ -208,7 +208,11 @@ class EarlierCase:
     @property
     def said(self) -> str:
         """As in "made by an earlier plugin.py"."""
-        files = [one.removeprefix("source ") for one in self.differences if one.startswith("source ")]
+        files = [
+            one_line(one.removeprefix("source ").split(", "), 3)
+            for one in self.differences
+            if one.startswith("source ")
+        ]
         others = [one for one in self.differences if not one.startswith("source ")]
         by = [f"by an earlier {one}" for one in files] + (
             [f"before these changed: {', '.join(others)}"] if others else []
