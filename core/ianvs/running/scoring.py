@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, Problem, one_line
 from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatrix
+from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.kinds.picture_kind import lacks_pictures
@@ -50,7 +51,8 @@ def score_case(request: CaseRequest) -> None:
     metrics = [(spec, key, of.on_device(request.device) if of.on_device else of) for spec, key, of in resolved]
     over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
     if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
-        _write_scores(request, record, scores)
+        for tree in {spec.tree for spec, _, _ in scores}:  # more than one: a reference run of several exams
+            _write_scores(request, record, [one for one in scores if one[0].tree == tree])
     for spec, key, metric in over_matrix:  # they read the scores
         of, of_key = next((of, of_key) for of, of_key in request.scores if metric_key(spec, of) == key)
         found = cases.score(request.case.id, of_key, after)
@@ -83,7 +85,7 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tu
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
     in_rounds: dict[str, list[list[list[float | None]]]] = {key: [] for _, key, _ in metrics}  # [k][g][j]
-    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds):
+    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds, metrics[0][0].tree):
         when.append(arrived)
         kept += [row] if at_once else []
         last = row if arrived is None else last
@@ -201,6 +203,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         counts=None if counts is None else counts.sum(0),
         extras={name: np.concatenate([record.extras[name] for record in records]) for name in names},
         unseen=joined([record.unseen for record in records]),
+        hierarchy=records[0].hierarchy,
     )
 
 
@@ -218,6 +221,7 @@ def _rows(
     truth: Sequence[NDArray[Any]],
     every: Sequence[LabelPictures | None] | None,
     rounds: Sequence[RoundResult],
+    tree: ClassTree | None,
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
@@ -227,7 +231,8 @@ def _rows(
         stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
             asked = [Asked(j, samples) for j in range(len(truth))]
-            yield samples, [_seen(record, truth, every, stored, one, round_.index) for one in asked]
+            row = [_seen(record, truth, every, stored, one, round_.index) for one in asked]
+            yield samples, [cell and replace(cell, hierarchy=tree) for cell in row]
 
 
 def _seen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +73,10 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
 def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
-    kind = KINDS[exam.dataset.kind]
-    seen = perfect_answers(kind, exam)
+    kind, tree = KINDS[exam.dataset.kind], spec.dataset.hierarchy
+    if tree is not None and (lacking := list(tree.lacks(exam.dataset.classes))):
+        return lacking
+    seen = replace(perfect_answers(kind, exam), hierarchy=tree)
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if metric.level == "matrix" and metric_spec.url is not None:
@@ -97,8 +100,8 @@ def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
 
 
 def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
-    metrics = [metric_key(metric) for metric in _tried(spec)]
-    return cache / FITS / f"{digest_of([exam_id, metrics])[:32]}.json"
+    metrics, tree = [metric_key(metric) for metric in _tried(spec)], spec.dataset.hierarchy
+    return cache / FITS / f"{digest_of([exam_id, metrics, tree and tree.edges])[:32]}.json"
 
 
 def _tried(spec: TestEnvSpec) -> list[MetricSpec]:
