@@ -1,8 +1,7 @@
-"""Scores of one evaluation, from its confusion matrix: accuracy, F1.
+"""Scores of one evaluation, from counts of each class: accuracy, F1.
 
-For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
-FP_c the rest of its column. A last column beyond the classes is of answers that are no class: an FN, and an FP of none.
-Without any sample every score is nan.
+For class c: TP_c samples are of it and predicted as it, FN_c are of it and predicted otherwise, FP_c are predicted as
+it and of another one. An answer that is no class is an FN, and an FP of none. Without any sample every score is nan.
 """
 
 from __future__ import annotations
@@ -29,12 +28,13 @@ def _mean_of_present(values: NDArray[np.float64]) -> float:
 
 
 def _recalls(record: EvaluationRecord) -> NDArray[np.float64]:
-    counts = record.confusion
-    return ratio(counts.diagonal(), counts.sum(axis=1))
+    counts = record.class_counts
+    return ratio(counts.hits, counts.true)
 
 
-def _by_class(record: EvaluationRecord, values: NDArray[np.float64]) -> dict[str, float]:
-    return dict(zip(record.classes, values.tolist(), strict=True))
+def _right(record: EvaluationRecord) -> NDArray[np.bool_]:
+    truth, predicted = record.class_indices
+    return np.equal(truth, predicted)
 
 
 @score_metric(
@@ -45,9 +45,12 @@ def _by_class(record: EvaluationRecord, values: NDArray[np.float64]) -> dict[str
 )
 def accuracy(record: EvaluationRecord) -> float:
     """Share of samples (pixels of label pictures) that are predicted right."""
-    counts = record.confusion
-    total = int(counts.sum())
-    return int(counts.trace()) / total if total else float("nan")
+    if record.counts is None:
+        right = record.by_sample("accuracy", _right)
+        hits, total = int(np.count_nonzero(right)), right.size
+    else:
+        hits, total = int(record.counts.trace()), int(record.counts.sum())
+    return hits / total if total else float("nan")
 
 
 @score_metric(
@@ -68,8 +71,8 @@ def balanced_accuracy(record: EvaluationRecord) -> float:
 )
 def f1(record: EvaluationRecord) -> float:
     """Macro F1: mean of the classes' F1 over classes that occur in truth or prediction."""
-    counts = record.confusion
-    return _mean_of_present(ratio(2 * counts.diagonal(), counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
+    counts = record.class_counts
+    return _mean_of_present(ratio(2 * counts.hits, counts.predicted + counts.true))
 
 
 @score_metric(
@@ -83,7 +86,8 @@ def exact_match(record: EvaluationRecord) -> float:
         raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
     if len(record.y_true) != len(record.y_pred):
         raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
-    return mean(bool(np.array_equal(truth, answer)) for truth, answer in zip(record.y_true, record.y_pred, strict=True))
+    both = zip(record.y_true, record.y_pred, strict=True)
+    return mean(record.by_sample("exact_match", lambda _: np.array([float(np.array_equal(*one)) for one in both])))
 
 
 @score_metric(
@@ -105,13 +109,14 @@ def linear_probe_accuracy(record: EvaluationRecord) -> float:
 
 @score_metric(
     "per_class_accuracy",
-    formula="TP_c / (TP_c + FN_c) for each class c",
+    formula="TP_c / (TP_c + FN_c) for each class c with samples",
     source="Sokolova & Lapalme 2009 (recall)",
     mapping=True,
 )
 def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
-    """Share of each class's samples that are predicted right; nan for a class without samples."""
-    return _by_class(record, _recalls(record))
+    """Share of each class's samples that are predicted right; a class without samples has none."""
+    values = _recalls(record)
+    return {record.classes[label]: float(values[label]) for label in np.flatnonzero(~np.isnan(values)).tolist()}
 
 
 SCORES = defined_in(globals(), Metric)

@@ -7,8 +7,8 @@ lowest node above, or equal to, both true class y and answer a. Classes may be i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +26,28 @@ _BERTINETTO = "Bertinetto et al. 2020 (Making better mistakes, CVPR, arXiv 1912.
 _KIRITCHENKO = "Kiritchenko et al. 2006 (Canadian AI), ancestors without the root; Silla & Freitas 2011 (DMKD 22)"
 
 
-@dataclass(frozen=True)
-class _Answers:
-    """Each pair of a true and an answered class that occurs: arrays of equal length. count: of its samples."""
+class _Answers(NamedTuple):
+    """Of each sample, or each pair of classes that samples were counted for: arrays of equal length.
+
+    common, height: of the lowest common ancestor its depth and its height.
+    """
 
     count: Counts
-    wrong: NDArray[np.bool_]
+    wrong: Counts
     depth_true: Counts
     depth_answered: Counts
-    depth_common: Counts  # of the lowest common ancestor
-    height_common: Counts
+    common: Counts
+    height: Counts
 
 
 @lru_cache(maxsize=8)  # a case scores thousands of records under one tree
 def _paths(tree: ClassTree, classes: tuple[str, ...]) -> tuple[Counts, Counts]:
     """(C+1, D) nodes from the root to each class, -1 beyond it, last of what is no class; and heights by node."""
-    named = [_path(tree, name) for name in (*classes, *tree.parents)]
+    parents = dict(tree)
+    named = [[name] for name in (*classes, *parents)]
+    for path in named:
+        while path[0] in parents:
+            path.insert(0, parents[path[0]])
     nodes = {name: index for index, name in enumerate(dict.fromkeys(name for path in named for name in path))}
     heights = np.zeros(len(nodes), dtype=np.int64)
     for path in named:
@@ -53,29 +59,24 @@ def _paths(tree: ClassTree, classes: tuple[str, ...]) -> tuple[Counts, Counts]:
     return paths, heights
 
 
-def _path(tree: ClassTree, node: str) -> list[str]:
-    path = [node]
-    while path[-1] in tree.parents:
-        path.append(tree.parents[path[-1]])
-    return path[::-1]
-
-
-def _answers(record: EvaluationRecord) -> _Answers:
+def _compared(record: EvaluationRecord, true: Counts, answered: Counts) -> Counts:
+    """(N, 5) of these pairs of classes the fields of `_Answers` after the first."""
     if record.hierarchy is None:
         raise ValueError("there is no tree over the classes: give the dataset one by `hierarchy`")
     paths, heights = _paths(record.hierarchy, record.classes)
-    true, answered = np.nonzero(record.confusion)
     depths = (paths >= 0).sum(axis=1) - 1
     alike = np.logical_and.accumulate((paths[true] == paths[answered]) & (paths[true] >= 0), axis=1)
     common = alike.sum(axis=1) - 1
-    return _Answers(
-        record.confusion[true, answered],
-        true != answered,
-        depths[true],
-        depths[answered],
-        common,
-        heights[paths[true, common]],
-    )
+    columns = (true != answered, depths[true], depths[answered], common, heights[paths[true, common]])
+    return np.stack(columns, axis=1, dtype=np.int64)
+
+
+def _answers(record: EvaluationRecord) -> _Answers:
+    if record.counts is not None:
+        true, answered = np.nonzero(record.counts)
+        return _Answers(record.counts[true, answered], *_compared(record, true, answered).T)
+    rows = record.by_sample("hierarchy", lambda whole: _compared(whole, *whole.class_indices))
+    return _Answers(np.ones(len(rows), dtype=np.int64), *rows.T)
 
 
 def _share(part: Counts, whole: Counts) -> float:
@@ -94,7 +95,7 @@ def _accuracy_at(depth: int) -> Metric:
     def accuracy_at_depth(record: EvaluationRecord) -> float:
         """Share of answers that are in the same branch of the hierarchy as the truth, so far below the root."""
         found = _answers(record)
-        return _share(found.count * ((found.depth_common >= depth) | ~found.wrong), found.count)
+        return _share(found.count * ((found.common >= depth) | (found.wrong == 0)), found.count)
 
     return accuracy_at_depth
 
@@ -109,7 +110,7 @@ def _accuracy_at(depth: int) -> Metric:
 def lca_height(record: EvaluationRecord) -> float:
     """Mean height of the lowest common ancestor of truth and answer, 0 for a right answer that is a leaf."""
     found = _answers(record)
-    return _share(found.count * found.height_common, found.count)
+    return _share(found.count * found.height, found.count)
 
 
 @score_metric(
@@ -124,7 +125,7 @@ def mistake_severity(record: EvaluationRecord) -> float:
     """Mean height of the lowest common ancestor of truth and answer over wrong answers; nan if there are none."""
     found = _answers(record)
     wrong = found.count * found.wrong
-    return _share(wrong * found.height_common, wrong)
+    return _share(wrong * found.height, wrong)
 
 
 @score_metric(
@@ -137,12 +138,11 @@ def mistake_severity(record: EvaluationRecord) -> float:
 def tree_distance(record: EvaluationRecord) -> float:
     """Mean number of edges between truth and answer in the hierarchy."""
     found = _answers(record)
-    return _share(found.count * (found.depth_true + found.depth_answered - 2 * found.depth_common), found.count)
+    return _share(found.count * (found.depth_true + found.depth_answered - 2 * found.common), found.count)
 
 
 @score_metric(
     "hP",
-    aliases=("hierarchical_precision",),
     needs=("hierarchy",),
     formula="sum_n |A(y_true[n]) & A(y_pred[n])| / sum_n |A(y_pred[n])|, A(c) = {c and its ancestors} - {root}",
     source=_KIRITCHENKO,
@@ -150,12 +150,11 @@ def tree_distance(record: EvaluationRecord) -> float:
 def hierarchical_precision(record: EvaluationRecord) -> float:
     """Hierarchical precision: share of the answers' ancestors that are ancestors of the truth, over all samples."""
     found = _answers(record)
-    return _share(found.count * found.depth_common, found.count * found.depth_answered)
+    return _share(found.count * found.common, found.count * found.depth_answered)
 
 
 @score_metric(
     "hR",
-    aliases=("hierarchical_recall",),
     needs=("hierarchy",),
     formula="sum_n |A(y_true[n]) & A(y_pred[n])| / sum_n |A(y_true[n])|, A(c) = {c and its ancestors} - {root}",
     source=_KIRITCHENKO,
@@ -163,12 +162,11 @@ def hierarchical_precision(record: EvaluationRecord) -> float:
 def hierarchical_recall(record: EvaluationRecord) -> float:
     """Hierarchical recall: share of the truths' ancestors that are ancestors of the answer, over all samples."""
     found = _answers(record)
-    return _share(found.count * found.depth_common, found.count * found.depth_true)
+    return _share(found.count * found.common, found.count * found.depth_true)
 
 
 @score_metric(
     "hF1",
-    aliases=("hierarchical_F1",),
     needs=("hierarchy",),
     formula="2 hP hR / (hP + hR)",
     source=_KIRITCHENKO,
@@ -176,7 +174,7 @@ def hierarchical_recall(record: EvaluationRecord) -> float:
 def hierarchical_f1(record: EvaluationRecord) -> float:
     """Harmonic mean of hierarchical precision and recall."""
     found = _answers(record)
-    return _share(2 * found.count * found.depth_common, found.count * (found.depth_true + found.depth_answered))
+    return _share(2 * found.count * found.common, found.count * (found.depth_true + found.depth_answered))
 
 
 HIERARCHIES = (*map(_accuracy_at, DEPTHS), *defined_in(globals(), Metric))

@@ -1,8 +1,8 @@
 """Intersection over union, the score of label pictures: each counted over a whole test set, never picture by picture.
 
-For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
-FP_c the rest of its column. Ignored pixels are not in it; a pixel for which "ignore" was predicted is an FN of its
-true class and an FP of none (Garg et al. 2022, iouEval.py).
+For class c: TP_c samples (pixels) are of it and predicted as it, FN_c are of it and predicted otherwise, FP_c are
+predicted as it and of another one. Ignored pixels are not in it; a pixel for which "ignore" was predicted is an FN of
+its true class and an FP of none (Garg et al. 2022, iouEval.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ __all__ = ["OVERLAPS", "mean_iou"]
 
 def _ious(record: EvaluationRecord) -> NDArray[np.float64]:
     """(C,) nan for a class in neither truth nor prediction."""
-    counts = record.confusion
-    hits = counts.diagonal()
-    return ratio(hits, counts.sum(axis=0)[: len(hits)] + counts.sum(axis=1) - hits)
+    counts = record.class_counts
+    return ratio(counts.hits, counts.predicted + counts.true - counts.hits)
 
 
 def _asked(record: EvaluationRecord) -> tuple[int, ...]:
@@ -55,7 +54,7 @@ def mean_iou(record: EvaluationRecord) -> float:
 )
 def mean_iou_all(record: EvaluationRecord) -> float:
     """Mean intersection over union over all classes of the test set; a class that occurs nowhere counts 0."""
-    if not record.confusion.any():
+    if not record.class_counts.true.any():
         return float("nan")
     return mean(np.nan_to_num(_ious(record)[list(_asked(record))], nan=0.0))
 

@@ -9,80 +9,110 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
 
-__all__ = ["TEXT_SCORES", "Pairs", "in_parts", "lcs_length", "normalised", "pairs_of", "words"]
+__all__ = ["TEXT_SCORES", "in_parts", "in_rows", "is_answer", "lcs_length", "normalised", "pairs_of", "words"]
+
+Array = NDArray[np.float64]
+Parts = dict[str, float]
+TextPairs = Sequence[tuple[str, str]]
 
 # A word is a run of letters and digits; of scripts that put no blanks between words, each sign is one.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
 )
-_LETTERS = (2, 4)  # shortest and longest run of letters that lexical_similarity counts
+_BLOCK = 1 << 19  # characters of texts that are compared at once
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """P pairs. replies[p]: None where it is missing. turns[p] counts from 1; topics[p] is "" where it isn't known."""
+def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | None]]:
+    """(conversation, turn, both from 0, reference, reply or None) of every turn of every conversation, in order.
 
-    references: tuple[str, ...]
-    replies: tuple[str | None, ...]
-    turns: NDArray[np.int64]
-    topics: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.references)
-
-    @property
-    def answered(self) -> NDArray[np.bool_]:
-        """(P,) whether there is a reply, and it says something."""
-        return np.array([reply is not None and bool(reply.strip()) for reply in self.replies], dtype=bool)
-
-
-def pairs_of(record: EvaluationRecord) -> Pairs:
-    """Every turn of every conversation, in order; a label that is a text counts as a conversation of one turn.
-
-    Raises ValueError for labels that are no texts, and where the numbers of conversations or turns don't agree.
+    A label that is a text counts as a conversation of one turn. Raises ValueError for labels that are no texts, and
+    where the numbers of conversations or turns don't agree.
     """
     truth, said = record.y_true, record.y_pred
     if truth is None or said is None:
         raise ValueError("replies are compared one by one, and only a confusion matrix is stored")
     if len(truth) != len(said):
         raise ValueError(f"there are {len(truth)} conversations to answer, and answers to {len(said)}")
-    references: list[str] = []
-    replies: list[str | None] = []
-    turns: list[int] = []
-    topics: list[str] = []
     for index, (wanted, given) in enumerate(zip(truth, said, strict=True)):
         expected = _texts(wanted, index)
         answers = [] if given is None else _texts(given, index)
         if len(answers) > len(expected):
             raise ValueError(f"conversation {index} has {len(expected)} turns and {len(answers)} replies")
-        references += [text or "" for text in expected]
-        replies += [*answers, *[None] * (len(expected) - len(answers))]
-        turns += range(1, len(expected) + 1)
-        topics += ["" if record.topics is None else str(record.topics[index])] * len(expected)
-    return Pairs(tuple(references), tuple(replies), np.array(turns, dtype=np.int64), tuple(topics))
+        for turn, (reference, reply) in enumerate(zip_longest(expected, answers)):
+            yield index, turn, reference or "", reply
 
 
-def in_parts(name: str, scores: NDArray[np.float64], pairs: Pairs) -> dict[str, float]:
-    """The mean of all pairs under `name`, then the means of "turn_1", "turn_2", ... and of "topic <name>"."""
-    parts = {name: float(scores.mean()) if len(scores) else float("nan")}
-    numbers = np.unique(pairs.turns).tolist()
+def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], Iterable[float]]) -> Parts:
+    """The parts of the metric `name` that is the mean of a score of all replies; one that is missing or blank has 0.
+
+    score: of each (reply, reference). It is called with a block of them: texts may be more than fit into memory.
+    """
+
+    def rows(record: EvaluationRecord) -> Array:
+        places, scores = list[tuple[int, int]](), list[float]()
+        block, at, size = list[tuple[str, str]](), list[int](), 0
+        for conversation, turn, reference, reply in pairs_of(record):
+            places.append((conversation, turn))
+            scores.append(0.0)
+            if is_answer(reply):
+                block.append((reply, reference))
+                at.append(len(scores) - 1)
+                size += len(reply) + len(reference)
+            if size >= _BLOCK:
+                scores = _filled(scores, at, score(block))
+                block, at, size = [], [], 0
+        return in_rows(places, _filled(scores, at, score(block) if block else ()))
+
+    return in_parts(name, record.by_sample(name, rows), record.topics)
+
+
+def _filled(scores: list[float], at: Sequence[int], values: Iterable[float]) -> list[float]:
+    for position, value in zip(at, values, strict=True):
+        scores[position] = value
+    return scores
+
+
+def is_answer(reply: str | None) -> TypeGuard[str]:
+    """Whether there is a reply, and it says something."""
+    return reply is not None and bool(reply.strip())
+
+
+def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike) -> Array:
+    """(N, turns, ...) `values`, one for each (conversation, turn) of `places`; nan where there is no such turn."""
+    values = np.asarray(values, dtype=np.float64)
+    at = np.array(places, dtype=np.int64).reshape(-1, 2)
+    shape = tuple(at.max(axis=0) + 1) if len(at) else (0, 0)
+    rows = np.full((*shape, *values.shape[1:]), np.nan)
+    rows[at[:, 0], at[:, 1]] = values
+    return rows
+
+
+def in_parts(name: str, rows: Array, topics: NDArray[np.str_] | None = None) -> Parts:
+    """The mean of all pairs under `name`, then the means of "turn_1", "turn_2", ... and of "topic <name>".
+
+    rows: (N, turns), nan where there is no such turn.
+    """
+    asked = ~np.isnan(rows)
+    scores, (samples, turns) = rows[asked], np.nonzero(asked)
+    parts: Parts = {name: float(scores.mean()) if len(scores) else float("nan")}
+    numbers = np.unique(turns).tolist()
     if len(numbers) > 1:
-        parts |= {f"turn_{number}": float(scores[pairs.turns == number].mean()) for number in numbers}
-    topics = np.array(pairs.topics, dtype=str)
-    for topic in dict.fromkeys(pairs.topics):
-        if topic:
-            parts[f"topic {topic}"] = float(scores[topics == topic].mean())
+        parts |= {f"turn_{number + 1}": float(scores[turns == number].mean()) for number in numbers}
+    if topics is not None:
+        of = topics[samples]
+        parts |= {f"topic {topic}": float(scores[of == topic].mean()) for topic in dict.fromkeys(of.tolist()) if topic}
     return parts
 
 
@@ -120,14 +150,14 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
 )
 def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
     """How near replies are to their references in spelling, 0 to 1; says nothing of meaning, and needs no encoder."""
-    pairs = pairs_of(record)
-    answered = np.flatnonzero(pairs.answered)
-    scores = np.zeros(len(pairs))
-    if len(answered):
-        replies = _letter_counts([normalised(pairs.replies[p] or "") for p in answered])
-        references = _letter_counts([normalised(pairs.references[p]) for p in answered])
-        scores[answered] = np.asarray(replies.multiply(references).sum(axis=1)).ravel()
-    return in_parts("lexical_similarity", scores, pairs)
+
+    counter = LetterCounter()
+
+    def cosines(pairs: TextPairs) -> Iterator[float]:
+        both = (map(counter.counts, map(normalised, pair)) for pair in pairs)
+        return (cosine(reply, reference) for reply, reference in both)
+
+    return by_pair("lexical_similarity", record, cosines)
 
 
 @score_metric(
@@ -138,9 +168,11 @@ def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def reply_exact_match(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of replies that equal their reference but for case and blanks; part of it is not enough."""
-    return _one_by_one(
-        "reply_exact_match", record, lambda reply, reference: float(normalised(reply) == normalised(reference))
-    )
+
+    def equal(pairs: TextPairs) -> Iterator[float]:
+        return (float(normalised(reply) == normalised(reference)) for reply, reference in pairs)
+
+    return by_pair("reply_exact_match", record, equal)
 
 
 @score_metric(
@@ -156,7 +188,7 @@ def rouge_l(record: EvaluationRecord) -> Mapping[str, float]:
         said, wanted = words(reply), words(reference)
         return 2 * lcs_length(said, wanted) / (len(said) + len(wanted)) if said and wanted else 0.0
 
-    return _one_by_one("ROUGE_L", record, f1)
+    return by_pair("ROUGE_L", record, lambda pairs: (f1(*pair) for pair in pairs))
 
 
 @score_metric(
@@ -166,17 +198,7 @@ def rouge_l(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def reply_coverage(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of the turns that were answered at all."""
-    pairs = pairs_of(record)
-    return in_parts("reply_coverage", pairs.answered.astype(np.float64), pairs)
-
-
-def _one_by_one(name: str, record: EvaluationRecord, score: Callable[[str, str], float]) -> Mapping[str, float]:
-    """The parts of a metric that is `score(reply, reference)` of each pair that was answered, 0 of the others."""
-    pairs = pairs_of(record)
-    scores = np.zeros(len(pairs))
-    for p in np.flatnonzero(pairs.answered):
-        scores[p] = score(pairs.replies[p] or "", pairs.references[p])
-    return in_parts(name, scores, pairs)
+    return by_pair("reply_coverage", record, lambda pairs: [1.0] * len(pairs))
 
 
 def _texts(value: object, index: int) -> list[str | None]:
@@ -185,14 +207,6 @@ def _texts(value: object, index: int) -> list[str | None]:
     if not isinstance(value, list | tuple) or any(text is not None and not isinstance(text, str) for text in value):
         raise ValueError(f"sample {index} holds {value!r}; this score is of texts, or of lists of replies")
     return list(value)
-
-
-def _letter_counts(texts: Sequence[str]) -> Any:
-    """(len(texts), 2**20) sparse rows of length 1: counts of runs of letters within words, hashed to columns."""
-    from sklearn.feature_extraction.text import HashingVectorizer
-
-    counter = HashingVectorizer(analyzer="char_wb", ngram_range=_LETTERS, lowercase=False, alternate_sign=False)
-    return counter.transform(texts)
 
 
 TEXT_SCORES = defined_in(globals(), Metric)

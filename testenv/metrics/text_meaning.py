@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,8 @@ from pydantic import Field
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.text import TEXT_SCORES, Pairs, in_parts, pairs_of
-from ianvs.testenv.metrics.text_encoder import Encoder, find_encoder
+from ianvs.testenv.metrics.text import TEXT_SCORES, in_parts, in_rows, is_answer, pairs_of
+from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encoder
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["TEXT", "SemanticOptions", "semantic_similarity"]
 
 NAME = "semantic_similarity"
+_BLOCK = 1 << 20  # characters of texts that are encoded in one call
 
 
 class SemanticOptions(Options):
@@ -60,49 +63,91 @@ class _Similarity:
 
         A negative cosine counts 0; the part "raw" is the mean of the cosines as they are.
         """
-        return self.of_all([record])[0][0]
+        return _parts(record.by_sample(NAME, self._rows), record.topics)
 
-    def of_all(self, cells: Sequence[EvaluationRecord]) -> tuple[list[Mapping[str, float]], Mapping[str, str]]:
-        """Every text is encoded once, wherever and how often it occurs."""
+    def about(self) -> Mapping[str, str]:
+        """What it was computed with."""
+        place = self._place  # fetched by now
+        revision = place.revision if place else self.options.revision or "unknown"
+        return {"encoder": self.options.encoder, "revision": revision, "device": self._texts.device}
+
+    @property
+    def _place(self) -> EncoderPlace | None:
+        return find_encoder(self.options.encoder, self.options.revision, self._beside)
+
+    @cached_property
+    def _texts(self) -> _Encoded:
         if (why := self.missing()) is not None:
             raise IanvsError(why)
-        compared = [pairs_of(cell) for cell in cells]
-        wanted = (text for pairs in compared for p in np.flatnonzero(pairs.answered) for text in _texts(pairs, int(p)))
-        position = {text: index for index, text in enumerate(dict.fromkeys(wanted))}
-        place = find_encoder(self.options.encoder, self.options.revision, self._beside)
-        encoder = Encoder(self.options.encoder, place, self.options.revision, self._device)
-        place = place or find_encoder(self.options.encoder, self.options.revision, self._beside)  # fetched by now
-        vectors, cut = np.empty((0, 1), dtype=np.float32), np.empty(0, dtype=bool)
-        if position:
-            vectors, cut = encoder.encode(list(position), self.options.batch_size)
-        about = {
-            "encoder": self.options.encoder,
-            "revision": place.revision if place else self.options.revision or "unknown",
-            "device": encoder.device,
-        }
-        return [_parts(pairs, position, vectors, cut) for pairs in compared], about
+        encoder = Encoder(self.options.encoder, self._place, self.options.revision, self._device)
+        return _Encoded(encoder, self.options.batch_size)
+
+    def _rows(self, record: EvaluationRecord) -> NDArray[np.float64]:
+        """(N, turns, 2) cosine of each pair, and how it was answered; nan where there is no such turn."""
+        places, both, how = list[tuple[int, int]](), list[tuple[int, int]](), list[int]()
+        for conversation, turn, reference, reply in pairs_of(record):
+            places.append((conversation, turn))
+            if is_answer(reply):
+                both.append((self._texts.position(reference), self._texts.position(reply)))
+            how.append(_ANSWERED if is_answer(reply) else _MISSING if reply is None else _BLANK)
+        told = np.stack([np.zeros(len(how)), how], axis=1)
+        if both:
+            answered = np.equal(how, _ANSWERED)
+            vectors, cut = self._texts.vectors(np.array(both))
+            told[answered, 0] = _cosines(vectors[:, 0], vectors[:, 1])
+            told[answered, 1] = np.where(cut.any(axis=1), _CUT, _ANSWERED)
+        return in_rows(places, told)
 
 
-def _texts(pairs: Pairs, p: int) -> tuple[str, str]:
-    return pairs.references[p], pairs.replies[p] or ""
+class _Encoded:
+    """Vectors of texts by their position. Each is encoded once, wherever and how often it occurs, and not kept."""
+
+    def __init__(self, encoder: Encoder, batch_size: int) -> None:
+        self.device = encoder.device
+        self._encoder, self._batch_size = encoder, batch_size
+        self._positions: dict[bytes, int] = {}
+        self._waiting: list[str] = []
+        self._size = 0
+        self._known: list[tuple[NDArray[np.float32], bool]] = []
+
+    def position(self, text: str) -> int:
+        key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()
+        if key not in self._positions:
+            self._positions[key] = len(self._positions)
+            self._waiting.append(text)
+            self._size += len(text)
+            if self._size >= _BLOCK:
+                self._encode()
+        return self._positions[key]
+
+    def vectors(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """((..., D) vectors, (...) whether a text was cut off) of (...) positions."""
+        if self._waiting:
+            self._encode()
+        found = [self._known[position] for position in positions.ravel().tolist()]
+        vectors = np.stack([vector for vector, _ in found])
+        return vectors.reshape(*positions.shape, -1), np.reshape([cut for _, cut in found], positions.shape)
+
+    def _encode(self) -> None:
+        vectors, cut = self._encoder.encode(self._waiting, self._batch_size)
+        self._known += zip(vectors, cut.tolist(), strict=True)
+        self._waiting, self._size = [], 0
 
 
-def _parts(
-    pairs: Pairs, position: Mapping[str, int], vectors: NDArray[np.float32], cut: NDArray[np.bool_]
-) -> dict[str, float]:
-    """vectors, cut: of the texts, by `position`."""
-    answered = np.flatnonzero(pairs.answered)
-    both = np.array([[position[text] for text in _texts(pairs, int(p))] for p in answered], dtype=np.int64)
-    both = both.reshape(-1, 2)
-    cosines = np.zeros(len(pairs))
-    cosines[answered] = _cosines(vectors[both[:, 0]], vectors[both[:, 1]])
-    parts = in_parts(NAME, np.clip(cosines, 0, 1), pairs)
+_ANSWERED, _CUT, _BLANK, _MISSING = range(4)
+
+
+def _parts(rows: NDArray[np.float64], topics: NDArray[np.str_] | None) -> dict[str, float]:
+    asked = ~np.isnan(rows[..., 1])
+    cosines, how = rows[..., 0][asked], rows[..., 1][asked]
+    parts = in_parts(NAME, np.clip(rows[..., 0], 0, 1), topics)
+    some = len(how) > 0
     counts = {
-        "raw": float(cosines.mean()) if len(pairs) else float("nan"),
-        "coverage": len(answered) / len(pairs) if len(pairs) else float("nan"),
-        "missing": float(sum(reply is None for reply in pairs.replies)),
-        "blank": float(sum(reply is not None for reply in pairs.replies) - len(answered)),
-        "truncated": float(np.count_nonzero(cut[both].any(axis=1))),
+        "raw": float(cosines.mean()) if some else float("nan"),
+        "coverage": np.count_nonzero(how <= _CUT) / len(how) if some else float("nan"),
+        "missing": float(np.count_nonzero(how == _MISSING)),
+        "blank": float(np.count_nonzero(how == _BLANK)),
+        "truncated": float(np.count_nonzero(how == _CUT)),
     }
     return {NAME: parts.pop(NAME), **counts, **parts}
 
@@ -131,7 +176,7 @@ def _with(options: SemanticOptions, beside: Path | None = None, device: str = "a
         _PLAIN,
         formula=f"mean over replies of max(0, cos(e(reply), e(reference))), e = {which}",
         function=similarity.of_one,
-        batch=similarity.of_all,
+        about=similarity.about,
         missing=similarity.missing,
         on_device=lambda device: _with(options, beside, device),
     )

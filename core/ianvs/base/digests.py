@@ -16,6 +16,7 @@ from ianvs.base.errors import DamagedError, IanvsError, shown_path
 CHANGED = "is gone, or was changed after it was stored"
 _SEAL = "digest"  # the last key of a sealed file
 _BLOCK = 1 << 18  # bytes that are read at a time
+_READABLE = 1 << 18  # characters of a text with a line for each number, which takes ten times as long to write
 
 
 def noted(path: Path) -> list[int | str]:
@@ -66,7 +67,9 @@ def content(path: Path | str) -> bytes | None:
 
 def sealed_text(value: Mapping[str, object], name: str) -> str:
     """`value` with its digest. name: what it is, such as its place: under another one the digest does not hold."""
-    return json.dumps({**value, _SEAL: _seal(value, name)}, indent=1) + "\n"
+    whole = {**value, _SEAL: _seal(value, name)}
+    text = json.dumps(whole)
+    return (json.dumps(whole, indent=1) if len(text) < _READABLE else text) + "\n"
 
 
 def parsed(text: bytes, name: str, before: Sequence[int | str] | None = None) -> dict[str, object] | None:

@@ -6,7 +6,7 @@ A score is also computed without parts of the samples: how much of it is chance 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, Problem, one_line
 from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatrix
-from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.registry import resolve
+from ianvs.exam.metrics.replies import Replies
 from ianvs.plugins.loader import cause
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest
@@ -29,10 +29,12 @@ from ianvs.running.planning.plan import Plan
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import finite, score_curve
 
-Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]]
 Seen = TypeVar("Seen")
 Said = TypeVar("Said")
-Score = tuple[float | None, dict[str, float | None] | None]  # the number, and the parts where there are some
+Parts = dict[str, float | None] | None
+Score = tuple[float | None, Parts]  # the number, and the parts where there are some
+Numbers = NDArray[np.float64]
+Wanted = tuple[MetricSpec, str, Metric]  # with the key of its values
 
 
 def score_case(request: CaseRequest) -> None:
@@ -67,60 +69,55 @@ def score_case(request: CaseRequest) -> None:
             higher_is_better=resolve(of).higher_is_better,
         )
         value, _ = score_of(spec, metric, matrix)
-        cases.write_score(request.case.id, key, [[value]], [[None]], after=after)
+        cases.write_score(request.case.id, key, np.array([[value]], dtype=np.float64), [[None]], after=after)
 
 
-def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tuple[MetricSpec, str, Metric]]) -> None:
-    """metrics: with the keys of their values."""
+def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wanted]) -> None:
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
-    at_once = any(metric.batch is not None for _, _, metric in metrics)
     wanted = not KINDS[record.kind].stores_truth and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request) if wanted else None
-    scores: dict[str, list[list[Score]]] = {key: [] for _, key, _ in metrics}
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
-    about: dict[str, Mapping[str, str]] = {}
-    when: list[int | None] = []
-    kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
-    last: list[EvaluationRecord | None] = []
+    alone = [one for one in metrics if one[1] not in state]  # the answers of a round alone tell them
+    values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
+    details: dict[str, list[list[Parts]]] = {key: [] for _, key, _ in metrics}
+    between: dict[str, dict[int, Numbers]] = {key: {} for _, key, _ in metrics}
+    in_rounds: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}  # [k] (G, J)
+    last: Sequence[EvaluationRecord | None] = []
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
-    in_rounds: dict[str, list[list[list[float | None]]]] = {key: [] for _, key, _ in metrics}  # [k][g][j]
-    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds, metrics[0][0].tree):
-        when.append(arrived)
-        kept += [row] if at_once else []
-        last = row if arrived is None else last
-        for spec, key, metric in metrics if by_round and arrived is None else ():
-            if metric.batch is None and key not in state:
-                in_rounds[key].append(list(map(_numbers, _part_scores(spec, metric, row, FEW_GROUPS))))
-        for spec, key, metric in metrics:
-            if key in state:
-                scores[key].append(state[key].row_scores(metric, row, at_end=arrived is None))
-            elif metric.batch is None:
-                scores[key].append(_row_scores(spec, metric, row))
-    for spec, key, metric in metrics:
-        if metric.batch is not None:
-            found, about[key] = _at_once(spec, metric, metric.batch, [*kept, *without_groups(last, GROUPS)])
-            scores[key], without = found[: len(kept)], found[len(kept) :]
-        else:
-            alone = metric.over_rounds == "last" and key not in state  # the answers of the last round alone tell it
-            without = _part_scores(spec, metric, last, GROUPS) if alone else []
-        both = zip(when, scores[key], strict=True)
-        told = [(arrived, _numbers(row), [part for _, part in row]) for arrived, row in both]
+    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds):
+        row = [cell and replace(cell, hierarchy=metrics[0][0].tree) for cell in row]
+        scores = _row_scores(alone, row)
+        if arrived is not None:
+            for key, told in scores.items():
+                between[key][arrived] = _numbers(told)
+            continue
+        last = row
+        scores |= {key: state[key].row_scores(metric, row) for _, key, metric in metrics if key in state}
+        for key, told in scores.items():
+            values[key].append(_numbers(told))
+            details[key].append([parts for _, parts in told])
+        for one in alone if by_round else ():
+            in_rounds[one[1]].append(_part_scores(one, row, FEW_GROUPS))
+    for one in metrics:
+        _, key, metric = one
+        by_last = metric.over_rounds == "last" and one in alone
         cases.write_score(
             request.case.id,
             key,
-            [row for arrived, row, _ in told if arrived is None],
-            [parts for arrived, _, parts in told if arrived is None],
-            {arrived: row for arrived, row, _ in told if arrived is not None and key not in state},
-            about.get(key),
-            list(map(_numbers, without)),
+            np.array(values[key]),
+            details[key],
+            between[key],
+            None if metric.about is None else metric.about(),
+            _part_scores(one, last, GROUPS) if by_last else None,
             _by_group(in_rounds[key]),
             after,
         )
 
 
-def _numbers(row: Sequence[Score]) -> list[float | None]:
-    return [number for number, _ in row]
+def _numbers(row: Sequence[Score]) -> Numbers:
+    """(J,) nan where there is none."""
+    return np.array([number for number, _ in row], dtype=np.float64)
 
 
 class _OverRounds:
@@ -131,10 +128,8 @@ class _OverRounds:
         self._of: dict[int, Fed] = {}
         self._round = -1
 
-    def row_scores(self, metric: Metric, row: Sequence[EvaluationRecord | None], *, at_end: bool) -> list[Score]:
-        """at_end: of a round; what is asked within one is not fed."""
-        if not at_end:
-            return [(None, None)] * len(row)
+    def row_scores(self, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
+        """Of what was answered at the end of the next round."""
         self._round += 1
         return [self._fed(metric, j, as_read(metric, cell)) for j, cell in enumerate(row)]
 
@@ -150,28 +145,40 @@ class _OverRounds:
         return _score(self._spec, metric, _guarded(self._spec, feed, seen))
 
 
-def _row_scores(spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
-    cells = [pooled(row)] if metric.pooled else row
-    return [score_of(spec, metric, as_read(metric, cell)) for cell in cells]
+def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None]) -> dict[str, list[Score]]:
+    """Test set after test set: what one metric counts is there for the next, and no more than that of one of them."""
+    scores: dict[str, list[Score]] = {key: [] for _, key, _ in metrics}
+    for cell in row:
+        for spec, key, metric in metrics:
+            if not metric.pooled:
+                scores[key].append(score_of(spec, metric, as_read(metric, cell)))
+        if cell is not None:
+            cell.forget()
+    for spec, key, metric in metrics:
+        if metric.pooled:
+            scores[key].append(score_of(spec, metric, pooled(row)))
+    return scores
 
 
-def _part_scores(
-    spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None], groups: int
-) -> list[list[Score]]:
-    """[g] without the g-th group. Empty for a metric that needs more samples: then nothing is known of their chance."""
+def _part_scores(one: Wanted, row: Sequence[EvaluationRecord | None], groups: int) -> Numbers:
+    """(G, J) without the g-th group. Empty for a metric that needs more samples: then nothing is known of their chance.
+
+    So it is for one that has no number of its own.
+    """
+    _, key, metric = one
     try:
-        return [_row_scores(spec, metric, part) for part in without_groups(row, groups)]
+        parts = () if metric.mapping else without_groups(row, groups)
+        return np.array([_numbers(_row_scores([one], part)[key]) for part in parts])
     except IanvsError:
-        return []
+        return np.empty(0)
 
 
-def _by_group(rounds: Sequence[list[list[float | None]]]) -> list[list[list[float | None]]]:
-    """[g][k] of [k][g], None after a round that nothing was asked after; empty where numbers of groups differ."""
-    known = [one for one in rounds if one]
-    if len(set(map(len, known))) != 1:
-        return []
-    nothing: list[list[float | None]] = [[None] * len(known[0][0])] * len(known[0])
-    return [list(group) for group in zip(*(one or nothing for one in rounds), strict=True)]
+def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
+    """(G, K, J) of [k] (G, J), nan after a round that nothing was asked after; None where numbers of groups differ."""
+    known = [one for one in rounds if len(one)]
+    if len({len(one) for one in known}) != 1:
+        return None
+    return np.stack([one if len(one) else np.full_like(known[0], np.nan) for one in rounds], axis=1)
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
@@ -191,7 +198,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         return None
 
     def joined(columns: Sequence[object]) -> NDArray[Any] | None:
-        arrays = [column for column in columns if isinstance(column, np.ndarray)]
+        arrays = [np.asarray(column) for column in columns if isinstance(column, np.ndarray | Replies)]
         return np.concatenate(arrays) if len(arrays) == len(columns) else None
 
     counts = joined([None if record.counts is None else record.counts[None] for record in records])
@@ -221,7 +228,6 @@ def _rows(
     truth: Sequence[NDArray[Any]],
     every: Sequence[LabelPictures | None] | None,
     rounds: Sequence[RoundResult],
-    tree: ClassTree | None,
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
@@ -231,8 +237,7 @@ def _rows(
         stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
             asked = [Asked(j, samples) for j in range(len(truth))]
-            row = [_seen(record, truth, every, stored, one, round_.index) for one in asked]
-            yield samples, [cell and replace(cell, hierarchy=tree) for cell in row]
+            yield samples, [_seen(record, truth, every, stored, one, round_.index) for one in asked]
 
 
 def _seen(
@@ -267,15 +272,6 @@ def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDA
         return np.full(len(truth), j >= rounds)
     taught = sorted({label for classes in record.round_classes[:rounds] for label in classes})
     return ~np.isin(truth, taught)
-
-
-def _at_once(
-    spec: MetricSpec, metric: Metric, batch: Batch, rows: Sequence[Sequence[EvaluationRecord | None]]
-) -> tuple[list[list[Score]], Mapping[str, str]]:
-    """(the score of each cell, what it was computed with)."""
-    values, about = _guarded(spec, batch, [cell for row in rows for cell in row if cell is not None])
-    left = iter(values)
-    return [[_score(spec, metric, None if cell is None else next(left)) for cell in row] for row in rows], about
 
 
 def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | ScoreMatrix | None) -> Score:
@@ -340,10 +336,10 @@ def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
 
 
 def _part(record: EvaluationRecord, kept: NDArray[np.bool_]) -> EvaluationRecord:
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    parts = {name: values[name][kept] for name in _BY_SAMPLE if values[name] is not None}
-    extras = {name: value[kept] for name, value in record.extras.items()}
-    return replace(record, **parts, extras=extras, counts=None)
+    parts = {name: values[kept] for name in _BY_SAMPLE if (values := getattr(record, name)) is not None}
+    part = replace(record, **parts, extras={name: value[kept] for name, value in record.extras.items()}, counts=None)
+    part.rows.update({name: rows[kept] for name, rows in record.rows.items()})
+    return part
 
 
 def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:

@@ -6,6 +6,7 @@ scores/<key>.json   one metric on every (round, test set); added without running
 rungs/<k>/          the same of the first k rounds, where a search looked at the case
 result.json         status, failure, when, with which software; there when the case ended
 gathered.json       of a finished case, rounds and scores once more in one file; see ianvs.store.round_files
+similarities.npz    of replies to what was expected, once a report has computed them
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
 
@@ -15,19 +16,24 @@ finished case those of all the others. What does not fit is not believed: see `s
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.digests import content, differs, noted
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
+from ianvs.store.answer_files import read_extras, read_predictions, write_predictions
 from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.keys import digest
 from ianvs.store.round_files import (
@@ -38,14 +44,14 @@ from ianvs.store.round_files import (
     RoundFolder,
     StoredModule,
     gathered,
-    read_extras,
-    read_predictions,
     round_result,
     stored_modules,
     write_gathered,
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
-from ianvs.store.stored_score import LEFT_OUT, StoredScore, stored_score
+from ianvs.store.stored_score import LEFT_OUT, StoredScore, numbers, parts_of, stored_score
+
+SIMILARITIES = "similarities.npz"
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,8 @@ class CaseStore:
     @contextmanager
     def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
         """A folder to fill, which becomes round `index` as a whole; then the model of the round before is let go."""
-        remove(self.folder(case_id) / "scores")  # they were of other rounds
+        for name in ("scores", SIMILARITIES):  # they were of other rounds
+            remove(self.folder(case_id) / name)
         before = self._read_round(case_id, index - 1) if index else None
         with replace_folder(self.round_folder(case_id, index)) as folder:
             (folder / "model").mkdir()
@@ -220,6 +227,21 @@ class CaseStore:
         """Names of what is stored beside the labels after round `index`."""
         return read_extras(self._checked_predictions(case_id, index))
 
+    def similarities(self, case_id: str) -> dict[Asked, NDArray[np.float64]] | None:
+        """What `keep_similarities` kept; None where that is nothing, or damaged."""
+        try:
+            found = read_predictions(self.folder(case_id) / SIMILARITIES)
+        except (OSError, ValueError, KeyError, BadZipFile):
+            return None
+        return {asked: one.labels for asked, one in found.items()}
+
+    def keep_similarities(self, case_id: str, found: Mapping[Asked, NDArray[np.float64]]) -> None:
+        """Of replies to what was expected, by (test set, round). For reports; who may not write computes them anew."""
+        stream = io.BytesIO()
+        write_predictions(stream, {asked: Predictions(rows) for asked, rows in found.items()})
+        with suppress(OSError):
+            write_atomic(self.folder(case_id) / SIMILARITIES, stream.getvalue())
+
     def _checked_predictions(self, case_id: str, index: int) -> Path:
         return checked(self.round_folder(case_id, index) / "predictions.npz", self._read_round(case_id, index))
 
@@ -240,7 +262,7 @@ class CaseStore:
         """Drop all rounds and scores: the case starts over. Its log stays."""
         # The plugin's own place is emptied and stays: its process may write there and nowhere else.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
-        for name in ("rounds", "scores", "rungs", GATHERED, "result.json"):
+        for name in ("rounds", "scores", "rungs", SIMILARITIES, GATHERED, "result.json"):
             remove(self.folder(case_id) / name)
         for path in inside:
             remove(path)
@@ -266,24 +288,26 @@ class CaseStore:
         self,
         case_id: str,
         key: str,
-        values: list[list[float | None]],
-        details: object,
-        between: Mapping[int, list[float | None]] | None = None,
+        values: ArrayLike,
+        details: Sequence[Sequence[Mapping[str, float | None] | None]],
+        between: Mapping[int, ArrayLike] | None = None,
         about: Mapping[str, str] | None = None,
-        left_out: list[list[float | None]] | None = None,
-        left_out_in_rounds: list[list[list[float | None]]] | None = None,
+        left_out: ArrayLike | None = None,
+        left_out_in_rounds: ArrayLike | None = None,
         after: int | None = None,
     ) -> None:
-        """values[k][j]; details[k][j] a mapping of parts where the metric has them.
+        """values[k][j], nan where there is none; details[k][j] a mapping of parts where the metric has them.
 
         between: [j] scores by the number of samples that had arrived, of examinations between the ends of rounds.
         about: what the score was computed with, such as the revision of an encoder. left_out: [g][j] scores after the
         last round without the g-th group of samples, left_out_in_rounds: [g][k][j] after every round. after: of the
         first rounds, so many; None: of all.
         """
-        told = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
+        within = {n: numbers(row) for n, row in (between or {}).items()}
+        told = {"values": numbers(values), "details": parts_of(details), "between": within, "about": dict(about or {})}
         without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
-        self._write(case_id, _score_name(key, after), told | {name: values for name, values in without if values})
+        told |= {name: numbers(values) for name, values in without if values is not None}
+        self._write(case_id, _score_name(key, after), told)
 
     def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:
         """As it was written. known: of its state, which saves time. Raises DamagedError."""

@@ -17,12 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ianvs.base.digests import content, noted, parsed, sealed_text
 from ianvs.base.errors import IanvsError
 from ianvs.base.types import Asked, Predictions, RoundResult, Sealing
+from ianvs.store.answer_files import write_predictions
 from ianvs.store.files import write_atomic
 from ianvs.store.sealed import as_record
 
@@ -72,11 +70,7 @@ class RoundFolder:
         """modules: with paths below `model`. An empty `model` is not kept."""
         if not any(self.model.iterdir()):
             self.model.rmdir()
-        arrays: dict[str, NDArray[Any]] = {}
-        for asked, said in predictions.items():
-            arrays[_name_of(asked)] = said.labels
-            arrays |= {_name_of(asked, extra): values for extra, values in said.extras.items()}
-        np.savez(self.folder / "predictions.npz", **arrays)  # type: ignore[arg-type]
+        write_predictions(self.folder / "predictions.npz", predictions)
         told = [one.told(self.model) for one in modules]
         files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
         sealing = None if result.sealing is None else vars(result.sealing)
@@ -105,38 +99,6 @@ def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
 def stored_modules(stored: Mapping[str, Any], folder: Path) -> tuple[StoredModule, ...]:
     """From the content of round.json, of the round in `folder`; whether or not what they saved is still there."""
     return tuple(StoredModule.of(one, folder / "model") for one in stored["modules"])
-
-
-def read_predictions(path: Path) -> dict[Asked, Predictions]:
-    """What a predictions.npz holds."""
-    found: dict[Asked, tuple[NDArray[Any], dict[str, NDArray[Any]]]] = {}
-    with np.load(path, allow_pickle=False) as stored:
-        for name, values in stored.items():  # labels come before extras
-            asked, extra = _asked_of(name)
-            if extra:
-                found[asked][1][extra] = values
-            else:
-                found[asked] = values, {}
-    return {asked: Predictions(labels, extras) for asked, (labels, extras) in found.items()}
-
-
-def read_extras(path: Path) -> set[str]:
-    """Names of what a predictions.npz holds beside labels."""
-    with np.load(path, allow_pickle=False) as stored:
-        return {extra for _, extra in map(_asked_of, stored.files) if extra}
-
-
-def _name_of(asked: Asked, extra: str = "") -> str:
-    """In predictions.npz: "3" is test set 3 after the round, "3@120" after 120 samples, "3 probe" something beside."""
-    when = "" if asked.samples is None else f"@{asked.samples}"
-    return f"{asked.test}{when}" + (f" {extra}" if extra else "")
-
-
-def _asked_of(name: str) -> tuple[Asked, str]:
-    """(which test set when, the extra or ""), from what `_name_of` made of them."""
-    asked, _, extra = name.partition(" ")
-    test, _, samples = asked.partition("@")
-    return Asked(int(test), int(samples) if samples else None), extra
 
 
 GATHERED = "gathered.json"

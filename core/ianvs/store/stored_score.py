@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.types import Curve, RoundResult
 
+Parts = Mapping[str, float | None] | None
 LEFT_OUT = ("left_out", "left_out_in_rounds")
 
 
@@ -21,7 +24,7 @@ class StoredScore(NamedTuple):
     """
 
     values: NDArray[np.float64]
-    details: Sequence[Sequence[Mapping[str, float | None] | None]]
+    details: Sequence[Sequence[Parts]]
     between: Mapping[int, NDArray[np.float64]]
     left_out: NDArray[np.float64] | None
     left_out_in_rounds: NDArray[np.float64] | None = None
@@ -33,11 +36,42 @@ def finite(value: SupportsFloat) -> float | None:
     return number if math.isfinite(number) else None
 
 
+_MANY = 10_000  # numbers; more are stored as bytes
+
+Stored = list[Any] | dict[str, Any]
+
+
+def numbers(values: ArrayLike) -> Stored:
+    """An array for json: lists with None for what is not finite; of many the compressed bytes of float64."""
+    array = np.asarray(values, dtype="<f8")
+    if array.size > _MANY:
+        return {"shape": array.shape, "zlib": b64encode(zlib.compress(array.tobytes())).decode()}
+    told = array.astype(object)
+    told[~np.isfinite(array)] = None
+    found: list[Any] = told.tolist()
+    return found
+
+
+def _array(stored: Stored) -> NDArray[np.float64]:
+    if isinstance(stored, dict):
+        return np.frombuffer(zlib.decompress(b64decode(stored["zlib"])), dtype="<f8").reshape(stored["shape"]).copy()
+    return np.array(stored, dtype=float)
+
+
+def parts_of(details: Sequence[Sequence[Parts]]) -> Sequence[Sequence[Parts]] | None:
+    """`details` for json; None where there are no parts at all."""
+    return details if any(part is not None for row in details for part in row) else None
+
+
 def stored_score(found: Mapping[str, Any]) -> StoredScore:
     """From what CaseStore.write_score wrote."""
-    between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
-    left_out = (np.array(found[name], dtype=float) if found.get(name) else None for name in LEFT_OUT)
-    return StoredScore(np.array(found["values"], dtype=float), found["details"], between, *left_out)
+    values = _array(found["values"])
+    between = {int(n): _array(row) for n, row in found.get("between", {}).items()}
+    left_out = (_array(found[name]) if found.get(name) else None for name in LEFT_OUT)
+    details = found["details"]
+    if details is None:
+        details = [[None] * values.shape[-1]] * len(values)
+    return StoredScore(values, details, between, *left_out)
 
 
 def score_curve(score: StoredScore, rounds: Sequence[RoundResult]) -> Curve:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ianvs
 from ianvs import api
-from ianvs.results.page.replies import HEADER, changed_words, similarities
+from ianvs.results.page.replies import HEADER, changed_words
 from tests.results.page.reading import read
 from tests.running.session.test_conversations_run import run
 
@@ -76,14 +76,23 @@ def test_the_page_alone_can_be_written_again(folder: Path) -> None:
     assert not (folder / "leaderboard.md").exists()
 
 
-def test_each_pair_has_the_similarity_that_the_metric_gives_it_alone() -> None:
-    pairs = [("the cat sat", "the cat"), ("the cat sat", "the cat sat"), ("the cat", "a dog"), ("x", None), ("x", " ")]
-    together = similarities([*pairs, *pairs])
-    assert set(together) == set(pairs)
-    for pair in pairs:
-        assert together[pair] == pytest.approx(similarities([pair])[pair])
-    assert together[pairs[1]] == pytest.approx(1)
-    assert together["x", None] == together["x", " "] == 0
+def test_similarities_are_computed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = folder.parents[2] / "benchmarkingjob.yaml"
+    before = (folder / "replies.csv").read_bytes()
+    (folder / "replies.csv").unlink()
+    monkeypatch.setattr("ianvs.results.page.replies.find", lambda name: None)
+    api.report(job, page_only=True)
+    assert (folder / "replies.csv").read_bytes() == before
+
+
+def test_damaged_similarities_are_computed_anew(folder: Path) -> None:
+    job = folder.parents[2] / "benchmarkingjob.yaml"
+    before = (folder / "replies.csv").read_bytes()
+    (folder / "replies.csv").unlink()
+    [kept] = folder.parents[1].glob("cases/*/similarities.npz")
+    kept.write_bytes(kept.read_bytes()[:50])
+    api.report(job, page_only=True)
+    assert (folder / "replies.csv").read_bytes() == before
 
 
 def test_what_changed_is_told_word_by_word() -> None:

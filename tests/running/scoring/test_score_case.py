@@ -122,8 +122,8 @@ def test_bwt_and_fwt_are_those_of_the_stored_scores(workspace: Path) -> None:
 def test_parts_are_stored_beside_the_number(workspace: Path) -> None:
     [found] = score(workspace, "per_class_accuracy")
     assert found.details[1] == [
-        {"a": 1.0, "b": 0.5, "c": None, "d": None},
-        {"a": None, "b": None, "c": 1.0, "d": 0.0},
+        {"a": 1.0, "b": 0.5},
+        {"c": 1.0, "d": 0.0},
     ]
     assert np.isnan(found.values).all()  # a mapping without a part of its own name has no number
 

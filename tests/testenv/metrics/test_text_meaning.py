@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,9 +122,10 @@ def test_a_text_that_the_encoder_cuts_off_is_counted(folder):
 
 def test_all_evaluations_of_a_case_at_once_give_what_each_gives_alone(folder):
     cells = [record(REFERENCES, REFERENCES), record(REFERENCES[:1], [["Ann.", "2022."]]), record([["b"]], [None])]
-    values, about = metric().batch(cells)
-    for cell, parts in zip(cells, values, strict=True):
-        assert parts == pytest.approx(metric().function(cell), abs=1e-4)
+    together = metric()
+    for cell in cells:
+        assert together.function(cell) == pytest.approx(metric().function(replace(cell)), abs=1e-4)
+    about = together.about()
     assert about["encoder"] == PACKAGE
     assert about["revision"] == f"{PACKAGE} {importlib.metadata.version(PACKAGE)}"
 
@@ -136,8 +138,10 @@ def test_every_text_is_encoded_once_however_often_it_occurs(folder, monkeypatch)
     monkeypatch.setattr(
         SentenceTransformer, "encode", lambda self, x, **kw: (encoded.extend(x), original(self, x, **kw))[1]
     )
-    cells = [record([["a"], ["a"]], [["b"], ["a"]])] * 3
-    metric().batch(cells)
+    cells = [record([["a"], ["a"]], [["b"], ["a"]]) for _ in range(3)]
+    together = metric()
+    for cell in cells:
+        together.function(cell)
     assert sorted(encoded) == ["a", "b"]
 
 
@@ -145,9 +149,8 @@ def test_a_folder_is_named_relative_to_the_testenv_and_told_by_its_content(folde
     shutil.copytree(folder, tmp_path / "encoder")
     place = Place(tmp_path / "testenv.yaml", 1, 1)
     local = resolve(MetricSpec("semantic_similarity", options={"encoder": "encoder"}, place=place))
-    values, about = local.batch([record([["a"]], [["a"]])])
-    assert values[0]["semantic_similarity"] == pytest.approx(1)
-    before = about["revision"]
+    assert local.function(record([["a"]], [["a"]]))["semantic_similarity"] == pytest.approx(1)
+    before = local.about()["revision"]
     assert before.startswith("sha256:")
     (tmp_path / "encoder" / "README.md").write_text("other")
     assert find_encoder("encoder", None, tmp_path).revision != before
@@ -158,7 +161,7 @@ def test_a_broken_folder_is_told(tmp_path):
     (tmp_path / "encoder").mkdir()
     (tmp_path / "encoder" / "modules.json").write_text("{")
     with pytest.raises(IanvsError, match=r"the encoder '.*encoder' can't be loaded from"):
-        metric(encoder=str(tmp_path / "encoder")).batch([record([["a"]], [["a"]])])
+        metric(encoder=str(tmp_path / "encoder")).function(record([["a"]], [["a"]]))
 
 
 def test_an_encoder_that_is_not_here_is_told_with_the_remedies():
@@ -214,5 +217,5 @@ def test_the_encoder_is_on_the_device_of_the_job(folder, monkeypatch, device, gi
 
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", spy)
     chosen = metric().on_device(device)
-    values, _ = chosen.batch([record(REFERENCES, REFERENCES)])
-    assert seen == [given] and values[0]["semantic_similarity"] == pytest.approx(1, abs=1e-6)
+    parts = chosen.function(record(REFERENCES, REFERENCES))
+    assert seen == [given] and parts["semantic_similarity"] == pytest.approx(1, abs=1e-6)

@@ -167,7 +167,7 @@ def test_nothing_to_answer_is_no_score():
 )
 def test_what_can_not_be_paired_is_refused(references, replies, why):
     with pytest.raises(ValueError, match=why):
-        pairs_of(record(references, replies))
+        list(pairs_of(record(references, replies)))
 
 
 def test_scores_are_found_by_name_and_alias():

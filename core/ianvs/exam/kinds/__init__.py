@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from ianvs.exam.kinds.class_kind import ClassKind
 from ianvs.exam.kinds.conversation_kind import ConversationKind
-from ianvs.exam.kinds.kind import Kind, perfect_answers
+from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind, perfect_answers
 from ianvs.exam.kinds.picture_kind import PictureKind
 from ianvs.exam.kinds.text_kind import TextKind
 
-__all__ = ["KINDS", "Kind", "perfect_answers"]
+__all__ = ["KINDS", "LONGEST_ANSWER", "Kind", "perfect_answers"]
 
 _ALL: tuple[Kind, ...] = (ClassKind(), PictureKind(), TextKind(), ConversationKind())
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ALL})

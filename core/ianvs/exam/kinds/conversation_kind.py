@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.listing import column
-from ianvs.exam.kinds.kind import Kind
+from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part
 
 
@@ -25,6 +24,10 @@ class ConversationKind(Kind):
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]
         return lambda found, where: checked_replies(found, turns, where)
+
+    def shortened(self, answers: list[list[str | None]]) -> tuple[list[list[str | None]], int]:
+        cut = sum(len(reply or "") > LONGEST_ANSWER for said in answers for reply in said)
+        return [[reply and reply[:LONGEST_ANSWER] for reply in said] for said in answers] if cut else answers, cut
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         [(_, replies)] = answers
@@ -41,8 +44,8 @@ class ConversationKind(Kind):
         return packed([one["user"] for one in heard])
 
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
-        wanted, topics = unpacked(truth)
-        return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)
+        wanted = Replies(truth)
+        return replace(about, y_true=wanted, y_pred=Replies(said.labels), topics=wanted.topics)
 
     def misfit(self, metric: str, error: Exception) -> str:
         return (
@@ -69,18 +72,6 @@ def checked_replies(found: Any, turns: Sequence[int], where: str) -> list[list[s
         _replies(said, count, f"{where}: conversation {n}", wanted)
         for n, (said, count) in enumerate(zip(found, turns, strict=True))
     ]
-
-
-def packed(replies: Sequence[Sequence[str | None]], topics: Sequence[str] | None = None) -> NDArray[np.uint8]:
-    """Lists of replies, and what each conversation is about, as the bytes of a json text."""
-    text = json.dumps({"replies": [list(said) for said in replies], "topics": None if topics is None else list(topics)})
-    return np.frombuffer(text.encode(), dtype=np.uint8)
-
-
-def unpacked(stored: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
-    """((N,) lists of replies, (N,) topics or None), as they were packed."""
-    found = json.loads(stored.tobytes())
-    return column(found["replies"]), None if found["topics"] is None else np.array(found["topics"], dtype=str)
 
 
 def _replies(said: object, count: int, where: str, wanted: str) -> list[str | None]:

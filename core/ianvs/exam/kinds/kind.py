@@ -13,11 +13,13 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.metrics.label_pictures import LabelPictures
-from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.metric import ClassTree, EvaluationRecord
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.parts import Part
 
 FEW = 16  # samples of perfect answers
+LONGEST_ANSWER = 100_000
+"""Characters of a text that are kept of one answer."""
 
 
 class Kind(Protocol):
@@ -43,6 +45,10 @@ class Kind(Protocol):
         """
         count = len(asked.positions)
         return lambda found, where: one_for_each(found, count, where)
+
+    def shortened(self, answers: Any) -> tuple[Any, int]:
+        """(checked answers with no text longer than LONGEST_ANSWER, how many were)."""
+        return answers, 0
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         """What is stored of the checked answers to a test set, which come a piece at a time.
@@ -87,12 +93,12 @@ def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
     return array
 
 
-def perfect_answers(kind: Kind, exam: Exam) -> EvaluationRecord:
+def perfect_answers(kind: Kind, exam: Exam, hierarchy: ClassTree | None = None) -> EvaluationRecord:
     """What metrics see of a learner that makes no mistakes on the first samples of the first test set."""
     samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
     few = test.test[:FEW]
     truth = np.asarray(samples.y[few])
-    about = EvaluationRecord(classes, labels=test.classes, earlier=())
+    about = EvaluationRecord(classes, labels=test.classes, earlier=(), hierarchy=hierarchy)
     answers = truth.tolist() if truth.dtype == object else truth
     said = kind.kept([(Part(samples, few), answers)], len(classes))
     every = kind.every_truth(samples, few)

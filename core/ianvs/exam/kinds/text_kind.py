@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds.kind import Kind
+from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
 from ianvs.exam.scenarios.parts import Part
 
 
@@ -21,6 +21,10 @@ class TextKind(Kind):
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         check = super().checker(asked, classes, unseen=unseen)
         return lambda found, where: _texts(check(found, where))
+
+    def shortened(self, answers: NDArray[np.str_]) -> tuple[NDArray[np.str_], int]:
+        cut = int(np.count_nonzero(np.char.str_len(answers) > LONGEST_ANSWER))
+        return answers.astype(f"<U{LONGEST_ANSWER}") if cut else answers, cut
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         return _texts(samples.y[positions])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,19 +20,44 @@ def confusion_matrix(
     numbers. none: -1 may be predicted, which is no class and has the last of C+1 columns. Raises ValueError that names
     the first sample that is not a class index.
     """
-    truth = _class_indices(y_true, num_classes, "label")
+    truth, predicted = class_indices(y_true, y_pred, num_classes, none=none)
     columns = num_classes + none
+    cells = truth.ravel() * columns + predicted.ravel()
+    return np.bincount(cells, minlength=num_classes * columns).reshape(num_classes, columns)
+
+
+class ClassCounts(NamedTuple):
+    """Of each class, (C,) int64: samples of it that are predicted as it, that are predicted as it, that are of it."""
+
+    hits: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    true: NDArray[np.int64]
+
+    @classmethod
+    def of_matrix(cls, counts: NDArray[np.int64]) -> ClassCounts:
+        return cls(counts.diagonal(), counts.sum(axis=0)[: len(counts)], counts.sum(axis=1))
+
+    @classmethod
+    def of_labels(cls, truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> ClassCounts:
+        each = (truth[truth == predicted], predicted.ravel(), truth.ravel())
+        return cls(*(np.bincount(one, minlength=num_classes)[:num_classes] for one in each))
+
+
+def class_indices(
+    y_true: ArrayLike, y_pred: ArrayLike, num_classes: int, *, none: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(true, predicted) as int64, checked; -1, where it may be predicted, is C. Arguments: as of `confusion_matrix`."""
+    truth = _class_indices(y_true, num_classes, "label")
     if none:
         y_pred = np.asarray(y_pred)
         y_pred = np.where(y_pred == -1, num_classes, y_pred)
-    predicted = _class_indices(y_pred, columns, "prediction")
+    predicted = _class_indices(y_pred, num_classes + none, "prediction")
     if truth.shape != predicted.shape:
         raise ValueError(
             f"labels have shape {truth.shape}, predictions {predicted.shape}; there must be one prediction, a class "
             "index, for each label"
         )
-    cells = truth.ravel() * columns + predicted.ravel()
-    return np.bincount(cells, minlength=num_classes * columns).reshape(num_classes, columns).astype(np.int64)
+    return truth, predicted
 
 
 def picture_confusion(

@@ -19,6 +19,7 @@ import numpy as np
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
+from ianvs.exam.metrics.replies import Replies
 from ianvs.plugins.signature import BY_NAME
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -126,7 +127,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
 
 def _own(labels: Any) -> Any:
     """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give their own."""
-    return labels.copy() if isinstance(labels, np.ndarray) else labels
+    return np.array(labels) if isinstance(labels, np.ndarray | Replies) else labels
 
 
 def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, float]:

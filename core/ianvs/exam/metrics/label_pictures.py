@@ -13,11 +13,24 @@ from numpy.typing import DTypeLike, NDArray
 _LEVEL = 6  # of zlib: label pictures shrink to a few percent, and a higher level gains little
 
 
-class LabelPictures(NDArrayOperatorsMixin):
+class LazyArray(NDArrayOperatorsMixin):
+    """Does what its `__array__` can do, so that a metric written for arrays works too."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
+        arrays = (np.asarray(one) if isinstance(one, LazyArray) else one for one in inputs)
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+
+class LabelPictures(LazyArray):
     """N label pictures (height, width) uint8: class indices, 255 is "no class".
 
     One picture by its index, several by a slice, one after the other by iterating. `np.asarray` makes (N, height,
-    width) of them; so does everything else that an array can do, so that a metric written for arrays works too.
+    width) of them; so does everything else that an array can do.
     """
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
@@ -43,15 +56,6 @@ class LabelPictures(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self._stacked(range(len(self))).astype(dtype or np.uint8, copy=False)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
-        arrays = (np.asarray(one) if isinstance(one, LabelPictures) else one for one in inputs)
-        return getattr(ufunc, method)(*arrays, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(np.asarray(self), name)
 
     def _stacked(self, positions: Sequence[int]) -> NDArray[np.uint8]:
         found = np.empty((len(positions), *self.shape[1:]), dtype=np.uint8)

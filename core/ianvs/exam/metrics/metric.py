@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics.confusion import confusion_matrix
+from ianvs.exam.metrics.confusion import ClassCounts, class_indices, confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
+from ianvs.exam.metrics.replies import Replies
 
-Labels = NDArray[Any] | LabelPictures
+Labels = NDArray[Any] | LabelPictures | Replies
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class EvaluationRecord:
     """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
 
     y_true, y_pred: (N,) labels. Of label pictures LabelPictures (label_pictures.py), for a metric that reads
-    them, else None: only counts are kept. Of conversations (N,) lists of replies, one for each turn; in y_pred None
-    where a reply is missing.
+    them, else None: only counts are kept. Of conversations Replies (replies.py), N lists of replies, one for each turn;
+    in y_pred None where a reply is missing.
     counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
     which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
     labels: class indices that the test set is about, in the order of its class list; None: all.
@@ -33,9 +34,10 @@ class EvaluationRecord:
     topics: (N,) what each sample is about, "" where that isn't known; None: of none it is.
     probe: (N,) class indices that a linear probe on the learner's frozen features predicts; None: no probe was trained.
     extras: what else was said of each sample, by name, (N, ...) each (ianvs.base.types.Predictions).
+    rows: what metrics made of each sample, (N, ...) each, by the names of the metrics; see `by_sample`.
     unseen: (N,) bool, samples of what had not been taught by then, of which -1 in y_pred is the right answer; None: the
     exam has no such answer.
-    hierarchy: a tree of which each class is a node; None: the dataset has none.
+    hierarchy: a tree over the classes, as (node, its parent) of each node but the root; None: the dataset has none.
     """
 
     classes: tuple[str, ...]
@@ -49,18 +51,48 @@ class EvaluationRecord:
     extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     unseen: NDArray[np.bool_] | None = None
     hierarchy: ClassTree | None = None
+    rows: dict[str, NDArray[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
+        """(N, ...) what the metric `name` makes of each sample by `compute`, which is called once.
+
+        A record without some of the samples has the rows of the others: nothing is computed anew.
+        """
+        if name not in self.rows:
+            self.rows[name] = compute(self)
+        return self.rows[name]
+
+    @property
+    def class_indices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(true, predicted) of each sample, C where "unseen" was answered. Raises ValueError for other labels."""
+        if self.y_true is None or self.y_pred is None:
+            raise ValueError("neither labels nor a confusion matrix are stored")
+        return class_indices(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
+
+    @cached_property
+    def class_counts(self) -> ClassCounts:
+        """What the confusion matrix says of each class alone, counted without it."""
+        if self.counts is not None:
+            return ClassCounts.of_matrix(self.counts)
+        return ClassCounts.of_labels(*self.class_indices, len(self.classes))
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
         """(C, C) int64: [i, j] samples of class i that were predicted as class j.
 
         (C, C+1) of label pictures, and where "unseen" may be answered: the last column is of answers that are no class.
+        Of many classes it is large; `class_counts` has what most scores need.
         """
         if self.counts is not None:
             return self.counts
         if self.y_true is None or self.y_pred is None:
             raise ValueError("neither labels nor a confusion matrix are stored")
         return confusion_matrix(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
+
+    def forget(self) -> None:
+        """Let go of what was counted."""
+        for name in ("confusion", "class_counts"):
+            vars(self).pop(name, None)
 
 
 Fed = Callable[[int, EvaluationRecord], float | Mapping[str, float]]
@@ -88,11 +120,8 @@ class Metric:
     partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
     pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix
     mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
-    # Of a "score" that is cheaper to compute of many evaluations at once: (values in their order, what they were
-    # computed with). `function` gives the same value of one.
-    batch: Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]] | None = field(
-        default=None, compare=False, repr=False
-    )
+    # Of a "score" that is costly to compute, with a model: what it was computed with, once it was.
+    about: Callable[[], Mapping[str, str]] | None = field(default=None, compare=False, repr=False)
     # Of a "score" with state over rounds: makes what is fed the evaluations of one test set, (round, evaluation) in
     # their order, and gives the score after each. `function` is that of one evaluation alone.
     accumulate: Callable[[], Fed] | None = field(default=None, compare=False, repr=False)

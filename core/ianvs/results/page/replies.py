@@ -9,14 +9,18 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat, zip_longest
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
-from ianvs.exam.kinds.conversation_kind import ConversationKind, unpacked
+from ianvs.exam.kinds.conversation_kind import ConversationKind
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import find
+from ianvs.exam.metrics.replies import Replies
+from ianvs.results.page.reply_file import Piece
 from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.leaderboard_row import RowKey
@@ -24,12 +28,12 @@ from ianvs.results.report.row_scores import finished
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.values import Value, cell_text
 from ianvs.store import CaseStore, ExamStore
+from ianvs.store.keys import digest
 
 HEADER = (
     *("testenv", "algorithm", "hyperparameters", "seed", "round", "test_set", "sample", "turn"),
     *("prompt", "expected", "reply", "similarity"),
 )
-_AT_ONCE = 500  # pairs that are compared in one call
 _SIMILARITY = "lexical_similarity"
 _MOST_QUESTIONS = 3  # of each test set
 _MOST_TESTS = 8
@@ -52,109 +56,129 @@ class Question:
 
 @dataclass(frozen=True)
 class Reply:
-    """round: 0 is the untrained model. said: None where no reply was given."""
+    """round: 0 is the untrained model. said: None where no reply was given. similarity: by `lexical_similarity`."""
 
     question: Question
     round: int
     said: str | None
+    similarity: float
+
+
+@dataclass(frozen=True)
+class AskedTest:
+    """The questions of one test set, read where they are asked for. prompts: None where nothing is known of them."""
+
+    name: str
+    samples: Sequence[str]
+    prompts: Replies | None
+    truth: Replies
+
+    def __iter__(self) -> Iterator[list[Question]]:
+        """Those of each sample."""
+        prompts = repeat(()) if self.prompts is None else iter(self.prompts)
+        for sample, heard, turns in zip(self.samples, prompts, self.truth, strict=False):
+            both = enumerate(zip_longest(heard, turns), start=1)
+            yield [Question(self.name, sample, turn, said or "", wanted or "") for turn, (said, wanted) in both]
 
 
 class Exams:
-    """The questions of exams of conversations, each read once."""
+    """The questions of exams of conversations, each opened once."""
 
     def __init__(self, workspace: Path) -> None:
         self._store = ExamStore(workspace)
-        self._known: dict[str, list[list[list[Question]]] | None] = {}
+        self._known: dict[str, list[AskedTest] | None] = {}
 
     @property
     def any_questions(self) -> bool:
         """Whether any exam that was asked for is one of conversations."""
         return any(self._known.values())
 
-    def questions(self, exam_id: str) -> list[list[list[Question]]] | None:
-        """[test set][sample][turn]; None where the exam is not one of conversations."""
+    def questions(self, exam_id: str) -> list[AskedTest] | None:
+        """[test set]; None where the exam is not one of conversations."""
         if exam_id not in self._known:
             self._known[exam_id] = self._read(exam_id)
         return self._known[exam_id]
 
-    def _read(self, exam_id: str) -> list[list[list[Question]]] | None:
+    def _read(self, exam_id: str) -> list[AskedTest] | None:
         record = self._store.record(exam_id) if exam_id else None
         if record is None or record.kind != ConversationKind.name:
             return None
-        prompts = [unpacked(one)[0] for one in self._store.pictures(exam_id)]
-        names = self._store.samples(exam_id)
-        found = []
-        for j, truth in enumerate(self._store.truth(exam_id)):
-            wanted = unpacked(truth)[0]
-            asked = prompts[j].tolist() if prompts else [[""] * len(turns) for turns in wanted]
-            found.append(
-                [
-                    [
-                        Question(record.tests[j], names[j][n], turn, said or "", expected or "")
-                        for turn, (said, expected) in enumerate(zip(heard, turns, strict=True), start=1)
-                    ]
-                    for n, (heard, turns) in enumerate(zip(asked, wanted, strict=True))
-                ]
+        prompts: list[Replies | None] = [Replies(one) for one in self._store.pictures(exam_id)]
+        names, truth = self._store.samples(exam_id), map(Replies, self._store.truth(exam_id))
+        return list(map(AskedTest, record.tests, names, prompts or [None] * len(names), truth))
+
+
+class CaseReplies:
+    """All that a finished case has said; nothing where its exam is not one of conversations."""
+
+    def __init__(self, result: CaseResult, exams: Exams) -> None:
+        self._cases = CaseStore(result.directory.parents[1])
+        self._id, self._rounds = result.case.id, len(result.rounds)
+        self._questions = exams.questions(self._cases.exam_id(self._id)) or []
+
+    def __bool__(self) -> bool:
+        return bool(self._questions)
+
+    @property
+    def digest(self) -> str:
+        """Of what the replies are, and what they are answers to."""
+        return str((self._cases.result(self._id) or {}).get("digest", ""))
+
+    def __iter__(self) -> Iterator[Reply]:
+        """Round after round."""
+        near = self._similarities()
+        for index, j, said in self._said():
+            for samples, given, row in zip(self._questions[j], said, near[Asked(j, index)], strict=True):
+                for question, reply, value in zip(samples, given, row.tolist(), strict=False):
+                    yield Reply(question, index, reply, value)
+
+    def _said(self) -> Iterator[tuple[int, int, Replies]]:
+        """(round, test set, what was answered)."""
+        for index in range(self._rounds if self else 0):
+            stored = self._cases.predictions(self._id, index)
+            yield from (
+                (index, j, Replies(stored[Asked(j)].labels)) for j in range(len(self._questions)) if Asked(j) in stored
             )
+
+    def _similarities(self) -> dict[Asked, NDArray[np.float64]]:
+        """(N, turns) of each test set after each round. They are computed once, and kept with the case."""
+        if (known := self._cases.similarities(self._id)) is not None:
+            return known
+        found = {}
+        metric = find(_SIMILARITY)
+        assert metric is not None and metric.function is not None, "it is ours"
+        for index, j, said in self._said():
+            record = EvaluationRecord((), self._questions[j].truth, said)
+            metric.function(record)
+            found[Asked(j, index)] = record.rows[_SIMILARITY]
+        self._cases.keep_similarities(self._id, found)
         return found
 
 
-def replies_of(result: CaseResult, exams: Exams) -> Iterator[Reply]:
-    """All replies of a finished case, round after round; nothing where its exam is not one of conversations."""
-    cases = CaseStore(result.directory.parents[1])
-    questions = exams.questions(cases.exam_id(result.case.id))
-    for index in range(len(result.rounds)) if questions else ():
-        stored = cases.predictions(result.case.id, index)
-        for j, samples in enumerate(questions or ()):
-            if Asked(j) not in stored:
-                continue
-            said = unpacked(stored[Asked(j)].labels)[0]
-            for turns, given in zip(samples, said, strict=True):
-                for question, reply in zip(turns, given, strict=True):
-                    yield Reply(question, index, reply)
-
-
-def similarities(pairs: Iterable[tuple[str, str | None]]) -> dict[tuple[str, str | None], float]:
-    """How near each (expected, reply) is in spelling, by the metric lexical_similarity; each pair is compared once."""
-    distinct = list(dict.fromkeys(pairs))
-    metric = find(_SIMILARITY)
-    found: dict[tuple[str, str | None], float] = {}
-    if metric is None or metric.function is None:
-        return found
-    for start in range(0, len(distinct), _AT_ONCE):
-        some = distinct[start : start + _AT_ONCE]
-        names = [f"{n:04d}" for n in range(len(some))]
-        truth, said = np.empty(len(some), dtype=object), np.empty(len(some), dtype=object)
-        truth[:], said[:] = [[expected] for expected, _ in some], [[reply] for _, reply in some]
-        # A topic of its own for each pair: the metric tells the mean of each topic.
-        record = EvaluationRecord((), truth, said, topics=np.array(names, dtype=str))
-        parts = metric.function(record)
-        if isinstance(parts, Mapping):
-            found |= {pair: float(parts[f"topic {name}"]) for pair, name in zip(some, names, strict=True)}
-    return found
-
-
-def write_replies(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: Exams) -> Iterator[str]:
-    """The lines of replies.csv, a piece at a time; nothing where no exam is one of conversations."""
-    known: dict[tuple[str, str | None], float] = {}
-    begun = False
+def reply_pieces(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: Exams) -> Iterator[Piece]:
+    """What replies.csv consists of: of each case its lines."""
     for key, result in finished(rows, results):
-        replies = list(replies_of(result, exams))
-        if not replies:
-            continue
-        pairs = ((reply.question.expected, reply.said) for reply in replies)
-        known |= similarities(pair for pair in pairs if pair not in known)
-        row = rows[key]
-        settings = "; ".join(f"{name}={cell_text(value)}" for name, value in row.hyperparameters.items())
-        lines: list[Sequence[Value]] = [] if begun else [HEADER]
-        for reply in replies:
+        replies = CaseReplies(result, exams)
+        if replies:
+            row = rows[key]
+            settings = "; ".join(f"{name}={cell_text(value)}" for name, value in row.hyperparameters.items())
+            about = (row.testenv, row.algorithm, settings, result.case.seed)
+            yield digest([replies.digest, *about]), _Lines(about, replies)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Of one case. about: how its row is called, and its seed."""
+
+    about: Sequence[Value]
+    replies: CaseReplies
+
+    def __iter__(self) -> Iterator[str]:
+        for reply in self.replies:
             asked = reply.question
-            near = known.get((asked.expected, reply.said))
             texts = (asked.test, asked.sample, asked.turn, asked.prompt, asked.expected, reply.said or "")
-            similarity = "" if near is None else f"{near:.4f}"
-            lines.append((row.testenv, row.algorithm, settings, result.case.seed, reply.round, *texts, similarity))
-        begun = True
-        yield csv_of(lines, texts_alone=True)
+            line = (*self.about, reply.round, *texts, f"{reply.similarity:.4f}")
+            yield csv_of([line], texts_alone=True)
 
 
 @dataclass(frozen=True)
@@ -162,7 +186,7 @@ class Said:
     """What one row said after one round. pieces: (text, whether it is new since the round before); None: no reply."""
 
     pieces: Sequence[tuple[str, bool]] | None
-    similarity: float | None
+    similarity: float
 
 
 @dataclass
@@ -193,7 +217,7 @@ class PageReplies:
             return
         counts: dict[str, dict[tuple[str, int], None]] = {}
         kept = []
-        for reply in replies_of(result, self._exams):
+        for reply in CaseReplies(result, self._exams):
             asked = counts.setdefault(reply.question.test, {})
             name = (reply.question.sample, reply.question.turn)
             if len(counts) <= _MOST_TESTS and (name in asked or len(asked) < _MOST_QUESTIONS):
@@ -204,7 +228,6 @@ class PageReplies:
 
     def questions(self) -> list[AskedQuestion]:
         """In the order of test sets, rows in the order of the leaderboard."""
-        near = similarities((r.question.expected, r.said) for said in self._said.values() for r in said)
         found: dict[tuple[str, str, int], AskedQuestion] = {}
         for key, one in self._rows.items():
             by_question: dict[tuple[str, str, int], list[Reply]] = {}
@@ -213,16 +236,16 @@ class PageReplies:
                 by_question.setdefault((asked.test, asked.sample, asked.turn), []).append(reply)
             for name, replies in by_question.items():
                 found.setdefault(name, AskedQuestion(_cut_question(replies[0].question)))
-                found[name].by_row.append((one.label, _through_rounds(replies, near)))
+                found[name].by_row.append((one.label, _through_rounds(replies)))
         return list(found.values())
 
 
-def _through_rounds(replies: Sequence[Reply], near: Mapping[tuple[str, str | None], float]) -> dict[int, Said]:
+def _through_rounds(replies: Sequence[Reply]) -> dict[int, Said]:
     said = {}
     before: str | None = None
     for reply in replies:
         pieces = None if reply.said is None else changed_words(before, _cut(reply.said))
-        said[reply.round] = Said(pieces, near.get((reply.question.expected, reply.said)))
+        said[reply.round] = Said(pieces, reply.similarity)
         before = _cut(reply.said) if reply.said is not None else before
     return said
 

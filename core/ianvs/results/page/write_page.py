@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
 from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables
-from ianvs.results.page.replies import Exams, PageReplies, write_replies
+from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
+from ianvs.results.page.reply_file import write_reply_file
 from ianvs.results.report import Leaderboard
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.charts.critical_difference import critical_difference
@@ -29,6 +30,7 @@ from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
 from ianvs.results.report.document import FIRST
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
+from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.scenes import scene_sheet
 from ianvs.store.files import write_atomic
 
@@ -51,7 +53,7 @@ def write_page(
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/report.html, and replies.csv beside it where the job has conversations.
+    """Write `directory`/rank/report.html, and replies.csv(.gz) beside it where the job has conversations.
 
     leaderboard: what `rank` selects of it. results: the cases behind it, read twice at most. workspace: where they are
     stored.
@@ -60,11 +62,9 @@ def write_page(
     text = page_text(leaderboard, results, exams, title=title, command=command, provenance=provenance)
     page = directory / "rank" / "report.html"
     write_atomic(page, text.encode())
-    replies = "".join(write_replies(complete_rows(leaderboard), results, exams) if exams.any_questions else ())
-    if not replies:
-        return (page,)
-    write_atomic(directory / "rank" / "replies.csv", replies.encode())
-    return page, directory / "rank" / "replies.csv"
+    pieces = list(reply_pieces(complete_rows(leaderboard), results, exams)) if exams.any_questions else []
+    replies = write_reply_file(page.parent, [("header", [csv_of([HEADER])]), *pieces] if pieces else [])
+    return (page, replies) if replies else (page,)
 
 
 class Scenes:

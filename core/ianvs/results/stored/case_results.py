@@ -14,6 +14,7 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import DamagedError
 from ianvs.base.types import POOLED, CaseResult, Measure, RoundResult, ScoreMatrix, Sealing, Status, TestCase
 from ianvs.config.spec import BudgetSpec
+from ianvs.exam.kinds import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.system import measured
@@ -157,6 +158,8 @@ def read_case(
                     samples[name] = said
     file = folder / "result.json"
     unscored = [f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored]
+    if cut := sum(round_.cut_answers for round_ in rounds):
+        unscored.append(f"{cut} {'answers' if cut > 1 else 'answer'} cut off after {LONGEST_ANSWER} characters")
     unsaved = [round_.unsaved for round_ in rounds if round_.unsaved]
     answers_itself = sealing.how not in ("none", "handed") and sealing.copies == "none"  # and was to be kept apart
     marks = ["it goes on learning while it is tested"] if answers_itself else []

@@ -136,7 +136,7 @@ def metric_key(metric: MetricSpec, of: MetricSpec | None = None) -> str:
     if url is not None:
         facts["source"] = source_of(url, metric.name)
     if metric.tree is not None and (metric.url is not None or "hierarchy" in metric_header(metric).needs):
-        facts["hierarchy"] = metric.tree.edges
+        facts["hierarchy"] = metric.tree
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
     return f"{safe}-{digest(facts)[:10]}"
 

@@ -198,7 +198,7 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
         if any(map(_COMPILER.search, [*texts, *scenarios, *(f"{name} {value}" for name, value in values)])):
             names.add("torch._dynamo")
     metrics = [metric_header(metric) for exam in job.testenvs for metric in exam.metrics]
-    if any(metric.batch is not None for metric in metrics):
+    if any(metric.about is not None for metric in metrics):
         imported.add("sentence_transformers")
     return tuple(sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}))
 

@@ -281,6 +281,8 @@ class Examination:
         if question.method == "predict":
             unseen = self._exam.rules.unseen != "none"
             labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
+            labels, cut = self._kind.shortened(labels)
+            self.spent += Spent(cut=cut)
         else:
             labels = checked_answers(question.method, labels, count, self._classes, answer.who)
         return Predictions(labels, extras)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, DataError, IanvsError, Place, Problem
+from ianvs.base.errors import ConfigError, DataError, IanvsError, Place, Problem, closest
 from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec, TestEnvSpec
 from ianvs.exam import data
@@ -20,6 +19,7 @@ from ianvs.exam.scenarios import Exam, manifest
 from ianvs.exam.scenarios.parts import Part
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
+from ianvs.running.planning.plan import scored_metrics
 from ianvs.running.scoring import as_read, score_of
 from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
@@ -74,16 +74,18 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
     kind, tree = KINDS[exam.dataset.kind], spec.dataset.hierarchy
-    if tree is not None and (lacking := list(tree.lacks(exam.dataset.classes))):
-        return lacking
-    seen = replace(perfect_answers(kind, exam), hierarchy=tree)
+    nodes, place = {name for edge in tree or () for name in edge}, spec.dataset.places.get("hierarchy")
+    if lacking := [name for name in exam.dataset.classes if tree and name not in nodes]:
+        told = [f"the class '{name}' is not in the hierarchy. Add it.{closest(name, nodes)}" for name in lacking]
+        return [Problem(message, place) for message in told]
+    seen = perfect_answers(kind, exam, tree)
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if metric.level == "matrix" and metric_spec.url is not None:
             # Of a learner that makes no mistakes on what it was taught, and knows nothing before.
             values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
             tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.of(values, untrained=untrained)
-        elif metric.level == "score" and metric.batch is None:
+        elif metric.level == "score" and metric.about is None:
             tried = as_read(metric, seen)
         else:
             continue
@@ -101,8 +103,8 @@ def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
 
 def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
     metrics, tree = [metric_key(metric) for metric in _tried(spec)], spec.dataset.hierarchy
-    return cache / FITS / f"{digest_of([exam_id, metrics, tree and tree.edges])[:32]}.json"
+    return cache / FITS / f"{digest_of([exam_id, metrics, tree])[:32]}.json"
 
 
 def _tried(spec: TestEnvSpec) -> list[MetricSpec]:
-    return [*spec.metrics, *([spec.gate.metric] if spec.gate else [])]
+    return [*scored_metrics(spec), *([spec.gate.metric] if spec.gate else [])]

@@ -164,7 +164,7 @@ class LearnerHost:
 
     def _restore(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         stored = tuple(StoredModule.of(one, Path(body["folder"])) for one in body["modules"])
-        self._session.modules.restore(stored, taught=body["taught"])
+        self._session.modules.restore(stored, taught=body["taught"], anew=body["anew"])
         return self._state()
 
     def _answer(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:

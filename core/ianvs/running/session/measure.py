@@ -22,13 +22,14 @@ except ImportError:  # Windows
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of wall-clock, and of processors (see `cpu_seconds`)."""
+    """Seconds of wall-clock, and of processors (see `cpu_seconds`). cut: answers that were too long to be kept."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    cut: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
+        return Spent(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds, self.cut + other.cut)
 
 
 NOTHING_SPENT = Spent()

@@ -149,9 +149,12 @@ class Modules:
             stored.append(StoredModule(module.kind, module.instance, path, **vars(module.taught)))
         return stored
 
-    def restore(self, stored: tuple[StoredModule, ...], *, taught: bool = True) -> None:
-        """Bring every stored module to where it was. taught: what it was taught since is not counted any more."""
-        before = {(one.kind, one.instance) for one in stored}
+    def restore(self, stored: tuple[StoredModule, ...], *, taught: bool, anew: bool) -> None:
+        """Bring every stored module to where it was. taught: what it was taught since is not counted any more.
+
+        anew: in new objects, to which only what was saved comes back.
+        """
+        before = set() if anew else {(one.kind, one.instance) for one in stored}
         self._made = {key: module for key, module in self._made.items() if key in before}
         for one in stored:
             module = self.get(one.kind, one.instance)

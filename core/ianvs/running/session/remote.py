@@ -8,7 +8,7 @@ import socket
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -125,16 +125,21 @@ class Learner:
                 shutil.move(path, folder / path.name)
         return Model(found, folder)
 
-    def restore(self, model: Model, *, taught: bool = True) -> None:
-        """Bring back what was saved."""
+    def restore(self, model: Model, *, taught: bool = True, anew: bool = False) -> None:
+        """Bring back what was saved. anew: in new objects of the author's classes."""
         with self._lent(model) as told:
-            self._stated("restore", {**told, "taught": taught})
+            self._stated("restore", {**told, "taught": taught, "anew": anew})
 
     @contextmanager
     def answering(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
         """(whom to ask, process id) of who answers as the learner is now, which was saved as `model`."""
         self.asked.add("none")
-        yield self._peer, os.getpid()
+        with self.itself() as found:
+            yield found
+
+    def itself(self) -> Answering:
+        """The learner, asked for nothing that counts."""
+        return nullcontext((self._peer, os.getpid()))
 
     def clear(self) -> None:
         """Forget who was asked, and what they did."""
@@ -300,7 +305,7 @@ class SealedLearner(Learner):
             with self._attended(end, still) as copy:
                 copy.calls.call("ready", {"folder": str(self._own[1])})
                 if model.modules:
-                    copy.calls.call("restore", {**told, "taught": True})
+                    copy.calls.call("restore", {**told, "taught": True, "anew": False})
                 yield copy.calls, copy.pid
 
     @contextmanager

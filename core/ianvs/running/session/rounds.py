@@ -138,6 +138,7 @@ class CaseRounds:
             "untrained",
             eval_seconds=self._examination.spent.seconds,
             eval_cpu_seconds=self._examination.spent.cpu_seconds,
+            cut_answers=self._examination.spent.cut,
             measures=dict(self.learner.state.measures),
             sealing=self._sealing(),
         )
@@ -159,7 +160,7 @@ class CaseRounds:
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             said = (result.remark, self._examination.broken_down(predictions, index))
-            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index))
+            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index, len(names)))
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._answered | predictions)
@@ -195,6 +196,7 @@ class CaseRounds:
             eval_seconds=asked.seconds,
             train_cpu_seconds=trained.cpu_seconds,
             eval_cpu_seconds=asked.cpu_seconds,
+            cut_answers=asked.cut,
             peak_memory_bytes=learner.peak_bytes(),
             peak_gpu_bytes=state.peak_gpu_bytes,
             memory_samples=state.memory_samples,
@@ -217,12 +219,12 @@ class CaseRounds:
         copies = Sealing.weakest(Sealing(copies=copies) for copies in one.asked or ("new processes",)).copies
         return Sealing(how, copies, "files" not in one.walls, missing, denied, SEALING_VERSION)
 
-    def _unsaved(self, index: int) -> str:
+    def _unsaved(self, index: int, count: int) -> str:
         """What is lost when the case goes on from what was saved, looked at once; "" where nothing was taught."""
-        if index > 1 or not self._data_server.samples:
+        if not self._data_server.samples:
             return ""
-        strict = self._request.sealing == "strict"
-        said = lost_in_saving(self._examination, self.learner, self._model, index, strict=strict)
+        strict, last = self._request.sealing == "strict", index == count
+        said = lost_in_saving(self._examination, self.learner, self._model, index, last=last, strict=strict)
         return hide_secrets(said, known=self._request.secrets)
 
     def _say(self, index: int, count: int, doing: str) -> None:

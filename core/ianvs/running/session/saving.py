@@ -1,4 +1,4 @@
-"""Whether what a learner saves is what is examined: tried once, after its first round, on samples that it knows."""
+"""Whether what a learner saves is what is examined: tried once, on samples that it knows."""
 
 from __future__ import annotations
 
@@ -16,27 +16,41 @@ from ianvs.running.session.remote import Ended, Learner, Model, SealedLearner, e
 _ROUNDING = 1e-3  # of the largest number; of the labels of one sample, such as the pixels at a border
 
 
-def lost_in_saving(examination: Examination, learner: Learner, model: Model, index: int, *, strict: bool) -> str:
+def lost_in_saving(
+    examination: Examination, learner: Learner, model: Model, index: int, *, last: bool, strict: bool
+) -> str:
     """What a reader has to know if a copy that loads `model` answers otherwise than the learner; "" where it doesn't.
 
-    Both are asked for a few training samples of round `index` with the same random numbers. Where all answers come from
-    what was saved, there is nothing to compare. Raises PluginError for a loss where `strict`.
+    Both are asked for a few training samples of round `index` with the same random numbers. Asked is a fork, after the
+    first round; where there can be none (several threads, a card, no processes of its own) the learner itself after
+    the last one, when being asked can change nothing any more. Raises PluginError for a loss where `strict`.
     """
-    if not isinstance(learner, SealedLearner) or not learner.can_be_compared:
+    forks = isinstance(learner, SealedLearner) and learner.can_be_compared
+    if not (index == 1 if forks else last and not learner.adapts):
         return ""
 
+    def now(times: int = 1) -> list[Predictions]:
+        asked = learner.forked() if isinstance(learner, SealedLearner) and forks else learner.itself()
+        return examination.taught(index, asked, times)
+
+    def loaded() -> list[Predictions]:
+        if isinstance(learner, SealedLearner) and forks:
+            return examination.taught(index, learner.fresh(model))
+        learner.restore(model, anew=True)
+        return now()
+
     try:
-        [now] = examination.taught(index, learner.forked())
+        [was] = now()
     except (IanvsError, RemoteError):
         return ""  # it can't answer to these: nothing is known
     try:
-        [back] = examination.taught(index, learner.fresh(model))
-        others = _others(now, back)
+        [back] = loaded()
+        others = _others(was, back)
         if not others:
             return ""
-        print(f"a copy that loaded what save() wrote answers {others} of {len(now.labels)} training samples otherwise")
+        print(f"a copy that loaded what save() wrote answers {others} of {len(was.labels)} training samples otherwise")
         lost = "a copy that loaded it answers otherwise"
-        if _others(*examination.taught(index, learner.forked(), times=2)):
+        if _others(*now(2)):
             return "can't be resumed: predict() draws random numbers that save() does not keep"
     except (IanvsError, RemoteError) as error:
         lost = f"{error_kind(error)}: {error}"

@@ -1,0 +1,92 @@
+"""Replies to many conversations, compressed, as metrics see them: a sequence that is read where it is asked for."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ianvs.exam.metrics.label_pictures import LazyArray
+
+Turns = Sequence[str | None]
+"""The replies to one conversation; None where one is missing."""
+
+_MARK = b"R2"  # the first bytes; up to ianvs 0.2 they were those of a json text
+_HEAD = 10  # bytes, with the length of what comes before the first block
+_BLOCK = 1 << 18  # characters that are compressed together, and read at once
+
+
+class Replies(LazyArray):
+    """N lists of replies. One list by its index, one after the other by iterating; by a slice or a mask they are fewer.
+
+    topics: (N,) what each conversation is about; None where that isn't known.
+    """
+
+    def __init__(self, stored: NDArray[np.uint8]) -> None:
+        """stored: what `packed` made."""
+        if stored[: len(_MARK)].tobytes() != _MARK:
+            earlier = json.loads(stored.tobytes())
+            stored = packed(earlier["replies"], earlier["topics"])
+        begin = int.from_bytes(stored[len(_MARK) : _HEAD].tobytes(), "little")
+        head = json.loads(zlib.decompress(stored[_HEAD:begin].tobytes()))
+        self._data, self._ends, self._first = stored[begin:], head["ends"], head["first"]
+        self._positions, self._read = np.arange(self._first[-1]), (-1, list[Turns]())
+        self.topics: NDArray[np.str_] | None = None if head["topics"] is None else np.array(head["topics"], dtype=str)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Turns]:
+        return map(self._at, self._positions.tolist())
+
+    def __getitem__(self, index: Any) -> Any:
+        picked = self._positions[index]
+        if picked.ndim == 0:
+            return self._at(int(picked))
+        found = copy(self)
+        found._positions, found.topics = picked, None if self.topics is None else self.topics[index]
+        return found
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        found = np.empty(len(self), dtype=object)
+        found[:] = list(self)
+        return found
+
+    def _at(self, position: int) -> Turns:
+        block = bisect_right(self._first, position) - 1
+        if block != self._read[0]:
+            text = zlib.decompress(self._data[self._ends[block] : self._ends[block + 1]].tobytes())
+            self._read = block, json.loads(text)
+        found: Turns = self._read[1][position - self._first[block]]
+        return found
+
+
+def packed(replies: Iterable[Turns], topics: Sequence[str] | None = None) -> NDArray[np.uint8]:
+    """Lists of replies, and what each conversation is about, as bytes for the store."""
+    blocks, first = list[bytes](), [0]
+    for block in _blocks(replies):
+        blocks.append(zlib.compress(json.dumps(block).encode()))
+        first.append(first[-1] + len(block))
+    ends = [0, *np.cumsum([len(one) for one in blocks], dtype=int).tolist()]
+    told = {"topics": None if topics is None else list(topics), "ends": ends, "first": first}
+    head = zlib.compress(json.dumps(told).encode())
+    begin = (_HEAD + len(head)).to_bytes(_HEAD - len(_MARK), "little")
+    return np.frombuffer(b"".join([_MARK, begin, head, *blocks]), dtype=np.uint8)
+
+
+def _blocks(replies: Iterable[Turns]) -> Iterator[list[Turns]]:
+    block, size = list[Turns](), 0
+    for said in replies:
+        block.append(list(said))
+        size += 1 + sum(len(reply or "") for reply in said)
+        if size >= _BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block

@@ -1,0 +1,78 @@
+"""replies.csv, or replies.csv.gz where it is large: written as a stream, and anew only of cases that have changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ianvs.base.digests import differs, noted
+from ianvs.store.files import write_json
+
+LARGEST = 100_000_000
+"""Bytes of replies.csv; more are written as replies.csv.gz."""
+
+_INDEX, _NEW = ".replies.json", ".replies.new"
+
+Piece = tuple[str, Iterable[str]]
+"""What a part of the file is made from, such as digests, and its texts, which are read only if that has changed."""
+
+
+def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
+    """Write `pieces` one after the other, but for those that are there; the file's path, None where there are none."""
+    small, large = folder / "replies.csv", folder / "replies.csv.gz"
+    before, known = _before(folder)
+    if before is not None and list(known) == [key for key, _ in pieces]:
+        return before
+    folder.mkdir(parents=True, exist_ok=True)
+    path = None
+    if pieces:
+        still = sum(known[key][2] for key, _ in pieces if key in known)
+        is_small = still <= LARGEST and _written(small, pieces, before, known)
+        path = small if is_small else large
+        if not is_small:
+            _written(large, pieces, before, known)
+    for other in {small, large, *([] if pieces else [folder / _INDEX])} - {path}:
+        other.unlink(missing_ok=True)
+    return path
+
+
+_Places = dict[str, tuple[int, int, int]]  # by what a piece is made from: where it begins, its bytes, those of its text
+
+
+def _written(path: Path, pieces: Sequence[Piece], before: Path | None, known: _Places) -> bool:
+    """Whether it is; else it would be too large. Pieces are compressed one by one, which gzip allows."""
+    places: _Places = {}
+    new = path.with_name(_NEW)
+    with new.open("wb") as file, (before if before == path else new).open("rb") as old:
+        for key, texts in pieces:
+            start, size = file.tell(), 0
+            if before == path and key in known:
+                at, left, size = known[key]
+                old.seek(at)
+                while left and (block := old.read(min(left, 1 << 20))):
+                    left -= file.write(block)
+            elif path.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                    size = sum(packed.write(text.encode()) for text in texts)
+            else:
+                size = sum(file.write(text.encode()) for text in texts)
+            places[key] = start, file.tell() - start, size
+            if path.suffix != ".gz" and file.tell() > LARGEST:
+                new.unlink()
+                return False
+    new.replace(path)
+    write_json(path.with_name(_INDEX), {"file": path.name, "noted": noted(path), "places": places})
+    return True
+
+
+def _before(folder: Path) -> tuple[Path | None, _Places]:
+    """The file that is there and what it consists of; (None, {}): there is none, or it is not as it was written."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        index = json.loads((folder / _INDEX).read_bytes())
+        path = folder / index["file"]
+        if not differs(path, index["noted"]):
+            return path, {key: (at, length, size) for key, (at, length, size) in index["places"].items()}
+    return None, {}

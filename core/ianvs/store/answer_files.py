@@ -1,0 +1,83 @@
+"""predictions.npz: what was answered in and after one round.
+
+A round may ask a thousand test sets of a few samples, so what is of one kind, such as the labels of all test sets, is
+one array. `asked` lists which test set was asked when. "0" holds the first kind, "0 of" which of those asked each part
+belongs to, and where it ends; both lists as differences, which shrink to nothing. `extras` names the kinds, "" labels.
+
+Up to ianvs 0.2 every array was alone: "3" the labels of test set 3 after the round, "3@120" after 120 samples,
+"3 probe" something beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.types import Asked, Predictions
+
+Found = list[tuple[Asked, str, NDArray[Any]]]  # of an array: what was asked, its name, "" of labels
+
+
+def write_predictions(path: Path | IO[bytes], predictions: Mapping[Asked, Predictions]) -> None:
+    kinds: dict[tuple[str, np.dtype[Any], tuple[int, ...]], list[tuple[int, NDArray[Any]]]] = {}
+    for number, said in enumerate(predictions.values()):
+        for extra, values in {"": said.labels, **said.extras}.items():
+            array = np.asarray(values)
+            kinds.setdefault((extra, array.dtype, array.shape[1:]), []).append((number, array))
+    asked = [(one.test, -1 if one.samples is None else one.samples) for one in predictions]
+    arrays = {"asked": _steps(asked), "extras": np.array([extra for extra, _, _ in kinds], dtype=str)}
+    for name, of in enumerate(kinds.values()):
+        ends = np.cumsum([len(values) for _, values in of])
+        arrays[f"{name} of"] = _steps([(number, end) for (number, _), end in zip(of, ends, strict=True)])
+        arrays[f"{name}"] = np.concatenate([values for _, values in of])
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+
+
+def read_predictions(path: Path) -> dict[Asked, Predictions]:
+    with np.load(path, allow_pickle=False) as stored:
+        alone = ((*_asked_of(name), values) for name, values in stored.items())
+        found = _found(stored) if "asked" in stored.files else list(alone)
+    labels = {asked: values for asked, extra, values in found if not extra}
+    extras: dict[Asked, dict[str, NDArray[Any]]] = {asked: {} for asked in labels}
+    for asked, extra, values in found:
+        if extra:
+            extras[asked][extra] = values
+    return {asked: Predictions(values, extras[asked]) for asked, values in labels.items()}
+
+
+def read_extras(path: Path) -> set[str]:
+    """Names of what is stored beside labels."""
+    with np.load(path, allow_pickle=False) as stored:
+        names = stored["extras"].tolist() if "asked" in stored.files else (_asked_of(name)[1] for name in stored.files)
+        return {name for name in names if name}
+
+
+def _found(stored: Mapping[str, NDArray[Any]]) -> Found:
+    asked = [Asked(test, None if samples < 0 else samples) for test, samples in _sums(stored["asked"])]
+    found: list[tuple[int, str, NDArray[Any]]] = []
+    for name, extra in enumerate(stored["extras"].tolist()):
+        values, start = stored[f"{name}"], 0
+        for number, end in _sums(stored[f"{name} of"]):
+            found.append((number, extra, values[start:end]))
+            start = end
+    return [(asked[number], extra, values) for number, extra, values in sorted(found, key=lambda one: one[0])]
+
+
+def _asked_of(name: str) -> tuple[Asked, str]:
+    asked, _, extra = name.partition(" ")
+    test, _, samples = asked.partition("@")
+    return Asked(int(test), int(samples) if samples else None), extra
+
+
+def _steps(pairs: list[tuple[int, int]]) -> NDArray[np.int64]:
+    """(n, 2) each less the one before."""
+    return np.diff(np.array(pairs, dtype=np.int64).reshape(-1, 2), axis=0, prepend=0)
+
+
+def _sums(steps: NDArray[np.int64]) -> list[list[int]]:
+    found: list[list[int]] = steps.cumsum(axis=0).tolist()
+    return found
