@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.sizes.measuring import Row
 
-PARTS = ("texts",)
+PARTS = ("scoring", "texts")
 """The modules of benchmarks.sizes; each has `rows(folder, share)`."""
 
 

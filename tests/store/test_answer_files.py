@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ianvs.base.types import Asked, Predictions
-from ianvs.exam.metrics.replies import Replies
+from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.store.answer_files import read_extras, read_predictions, write_predictions
 
 ASKED = st.builds(Asked, st.integers(0, 5), st.none() | st.integers(0, 300))

@@ -19,8 +19,8 @@ from ianvs.exam.kinds import KINDS
 from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
+from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import resolve
-from ianvs.exam.metrics.replies import Replies
 from ianvs.plugins.loader import cause
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest

@@ -16,7 +16,7 @@ from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import conversation_of, samples_of
 from ianvs.exam.kinds import LONGEST_ANSWER
 from ianvs.exam.kinds.conversation_kind import checked_replies
-from ianvs.exam.metrics.replies import Replies, packed
+from ianvs.exam.metrics.packed_replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part, columns_of
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.store import CaseStore

@@ -14,7 +14,7 @@ from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.metrics.replies import Replies, packed
+from ianvs.exam.metrics.packed_replies import Replies, packed
 from ianvs.exam.scenarios.parts import Part
 
 

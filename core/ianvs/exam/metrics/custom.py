@@ -19,7 +19,7 @@ import numpy as np
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
-from ianvs.exam.metrics.replies import Replies
+from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.plugins.signature import BY_NAME
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -14,7 +14,7 @@ from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.confusion import ClassCounts, class_indices, confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
-from ianvs.exam.metrics.replies import Replies
+from ianvs.exam.metrics.packed_replies import Replies
 
 Labels = NDArray[Any] | LabelPictures | Replies
 

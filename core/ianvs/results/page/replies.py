@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ianvs.base.types import Asked, CaseResult
 from ianvs.exam.kinds.conversation_kind import ConversationKind
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import find
-from ianvs.exam.metrics.replies import Replies
 from ianvs.results.page.reply_file import Piece
 from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.charts.shown_rows import ShownRow

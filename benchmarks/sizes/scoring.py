@@ -1,19 +1,12 @@
-"""Scoring, answers and replies at the field's own sizes: processor seconds, memory and disk, held against targets.
+"""Scoring, answers and replies: a thousand classes in forty rounds, ten thousand in ten, a thousand rounds with a
+thousand test sets, 800 answers of 100 000 characters (where 1 000 are expected), and 20 000 replies in replies.csv.
 
-    python benchmarks/size_scoring.py [ROW ...] [--tenth] [--folder DIR]
-
-Rows: classes (1 000 in 40 rounds, 10 000 test samples), more_classes (10 000 in 10 rounds), rounds (1 000, with 1 000
-test sets), long_answers (800 of 100 000 characters, where 1 000 are expected) and replies (20 000 in replies.csv). The
-data are made up and lie in DIR, which is a temporary folder if not said otherwise. --tenth: of a tenth of each size.
-Memory is the peak of anonymous and shared memory of the process that does it, its libraries included; processor seconds
-are without those of imports. Works on Linux.
+Memory is that of the process that does it, its libraries included; processor seconds are without those of imports.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -24,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.sizes.measuring import Row, disk
 from ianvs.base.types import Asked, CaseResult, Predictions, RoundResult, TestCase
 from ianvs.config.spec import MetricSpec
+from ianvs.exam.metrics.packed_replies import packed
 from ianvs.exam.metrics.registry import names
-from ianvs.exam.metrics.replies import packed
 from ianvs.results.page.replies import CaseReplies, Exams
 from ianvs.results.page.reply_file import write_reply_file
 from ianvs.results.report.row_tables import csv_of
@@ -36,7 +30,6 @@ from ianvs.running.planning.identity import metric_key
 from ianvs.running.scoring import score_case
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
-MB = 10**6
 CASE = TestCase("c1", "r1", "mine", "incrementallearning", (("basemodel", "Mine"),), {}, 0)
 
 
@@ -46,24 +39,6 @@ class Used:
 
     seconds: float
     memory: float
-
-
-@dataclass(frozen=True)
-class Line:
-    """One measurement. target: the most that it may be; None: it is only told."""
-
-    what: str
-    value: float
-    unit: str
-    target: float | None = None
-
-    @property
-    def met(self) -> bool:
-        return self.target is None or self.value <= self.target
-
-    def __str__(self) -> str:
-        target = "" if self.target is None else f"   target {self.target:g}: {'met' if self.met else 'NOT MET'}"
-        return f"  {self.what:<46} {self.value:>10.2f} {self.unit:<4}{target}"
 
 
 # --- measuring ------------------------------------------------------------------------------------------------------
@@ -100,12 +75,6 @@ def _memory(process: int | str | None) -> int:
         told = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
         return sum(int(told[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem") if name in told)
     return 0
-
-
-def disk(folder: Path, *, blocks: bool = False) -> float:
-    """Megabytes of what is in files; by blocks, of what the file system takes for them."""
-    stats = [path.stat() for path in folder.rglob("*") if path.is_file()]
-    return sum(stat.st_blocks * 512 if blocks else stat.st_size for stat in stats) / MB
 
 
 # --- cases that are made up -----------------------------------------------------------------------------------------
@@ -192,7 +161,7 @@ def score(folder: Path, metrics: Sequence[str]) -> None:
     )
     scores = tuple((spec, metric_key(spec)) for spec in map(MetricSpec, metrics))
     known: dict[str, Any] = {"case": CASE, "exam_id": "e1", "workspace": folder, "scores": scores, "device": "cpu"}
-    score_case(CaseRequest(**dict.fromkeys(unread.split()), **known))
+    score_case(CaseRequest(**{**dict.fromkeys(unread.split()), **known}))
 
 
 def read(folder: Path) -> None:
@@ -212,72 +181,56 @@ def write_replies(folder: Path) -> None:
     write_reply_file(folder / "rank", [("one", lines)])
 
 
-def scored(folder: Path, *metrics: str, memory: float, seconds: float | None, size: float | None) -> list[Line]:
-    """Targets: MB of memory, processor seconds, MB on disk."""
+def scored(
+    folder: Path, name: str, *metrics: str, memory: float, seconds: float | None = None, size: float | None = None
+) -> Row:
+    """limits: MB of memory, processor seconds (without: twice those of reading), MB of files."""
     reading, used = measured(read, folder), measured(score, folder, metrics)
-    limit = 2 * reading.seconds if seconds is None else seconds
-    return [
-        Line("reading the answers", reading.seconds, "s"),
-        Line(f"scoring ({', '.join(metrics)})", used.seconds, "s", limit),
-        Line("peak of memory", used.memory / MB, "MB", memory),
-        Line("files of the case", disk(folder / "cases" / CASE.id), "MB", size),
-        Line("the same by blocks, before it is finished", disk(folder / "cases" / CASE.id, blocks=True), "MB"),
-    ]
+    figures = {
+        "CPU s": used.seconds,
+        "CPU s to read": reading.seconds,
+        "MB of memory": used.memory / 1e6,
+        "MB of files": disk(folder / "cases" / CASE.id) / 1e6,
+    }
+    limits = {"CPU s": 2 * reading.seconds if seconds is None else seconds, "MB of memory": memory}
+    return Row(f"{name}: {', '.join(metrics)}", figures, limits if size is None else limits | {"MB of files": size})
 
 
-def classes(folder: Path, part: int) -> list[Line]:
-    class_case(folder, 1000 // part, 40, 40, 10_000 // part)
-    return scored(folder, "accuracy", "per_class_accuracy", memory=300, seconds=None, size=None)
+def classes(folder: Path, share: float) -> Row:
+    class_case(folder, int(1000 * share), 40, 40, int(10_000 * share))
+    return scored(folder, "1 000 classes, 40 rounds", "accuracy", "per_class_accuracy", memory=60 + 240 * share)
 
 
-def more_classes(folder: Path, part: int) -> list[Line]:
-    class_case(folder, 10_000 // part, 10, 10, 10_000 // part)
-    return scored(folder, "accuracy", "per_class_accuracy", memory=300, seconds=None, size=None)
+def more_classes(folder: Path, share: float) -> Row:
+    class_case(folder, int(10_000 * share), 10, 10, int(10_000 * share))
+    return scored(folder, "10 000 classes, 10 rounds", "accuracy", "per_class_accuracy", memory=60 + 240 * share)
 
 
-def rounds(folder: Path, part: int) -> list[Line]:
-    count = 1000 // part
+def many_rounds(folder: Path, share: float) -> Row:
+    count = int(1000 * share)
     class_case(folder, count, count, count, 4 * count)
-    return scored(folder, "accuracy", memory=300, seconds=60, size=10)
+    return scored(folder, "1 000 rounds, 1 000 test sets", "accuracy", memory=60 + 240 * share, seconds=60, size=14)
 
 
-def long_answers(folder: Path, part: int) -> list[Line]:
-    conversation_case(folder, 1, 800 // part, 100_000, 1000)
-    return scored(folder, "lexical_similarity", "reply_exact_match", memory=100, seconds=100, size=None)
+def long_answers(folder: Path, share: float) -> Row:
+    conversation_case(folder, 1, int(800 * share), 100_000, 1000)
+    metrics = ("lexical_similarity", "reply_exact_match")
+    return scored(folder, "800 answers of 100 000 characters", *metrics, memory=100, seconds=100)
 
 
-def replies(folder: Path, part: int) -> list[Line]:
-    conversation_case(folder, 4, 5000 // part, 2500, 2500)
-    first, second = measured(write_replies, folder), measured(write_replies, folder)
-    for path in (folder / "rank").iterdir():
-        path.unlink()
-    again = measured(write_replies, folder)
-    return [
-        Line("the first report", first.seconds, "s"),
-        Line("the next, of which nothing has changed", second.seconds, "s", 1),
-        Line("one elsewhere, from similarities that are kept", again.seconds, "s", 11),
-        Line("peak of memory", max(first.memory, again.memory) / MB, "MB", 300),
-        Line("replies.csv, or replies.csv.gz", disk(folder / "rank"), "MB", 104),
-    ]
+def replies(folder: Path, share: float) -> Iterator[Row]:
+    conversation_case(folder, 4, int(5000 * share), 2500, 2500)
+    for report in ("the first report", "the next, of which nothing has changed", "one elsewhere"):
+        if report == "one elsewhere":  # from similarities that are kept with the case
+            for path in (folder / "rank").iterdir():
+                path.unlink()
+        used = measured(write_replies, folder)
+        figures = {"CPU s": used.seconds, "MB of memory": used.memory / 1e6, "MB": disk(folder / "rank") / 1e6}
+        yield Row(f"20 000 replies, {report}", figures, {"MB of memory": 60 + 240 * share, "MB": 104 * share})
 
 
-ROWS: dict[str, Callable[[Path, int], list[Line]]] = {
-    one.__name__: one for one in (classes, more_classes, rounds, long_answers, replies)
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], default=list(ROWS), metavar="ROW")
-    parser.add_argument("--tenth", action="store_true")
-    parser.add_argument("--folder", type=Path)
-    options = parser.parse_args()
-    for name in options.rows:
-        print(name)
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            for line in ROWS[name](Path(folder), 10 if options.tenth else 1):
-                print(line, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def rows(folder: Path, share: float) -> Iterator[Row]:
+    """Each of the above, at `share` of its size."""
+    for one in (classes, more_classes, many_rounds, long_answers):
+        yield one(folder / one.__name__, share)
+    yield from replies(folder / "replies", share)
