@@ -15,9 +15,7 @@ ClassTree = tuple[tuple[str, str], ...]
 
 def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[Problem]]:
     """The tree at `path` of `document`, and what is wrong with it."""
-    found: dict[str, str] = {}
-    places: dict[str, Place] = {}
-    problems: list[Problem] = []
+    found, places, problems = dict[str, str](), dict[str, Place](), list[Problem]()
     for where, child, parent in _edges(document, path):
         place = document.key_place(where)
         if not {type(child), type(parent)} <= {str, int}:
@@ -43,13 +41,10 @@ def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[Problem
 def _edges(document: Document, path: Steps, above: object = None) -> Iterator[tuple[Steps, object, object]]:
     """(where, child, parent) as they stand below `above`; at the top, a name after a key is the key's parent."""
     for where, value in entries(document.data, *path):
-        key, nested = where[-1], isinstance(value, dict | list)
-        below = key if isinstance(key, str) else above
-        if above is not None and isinstance(key, str):
-            yield where, key, above
+        named, nested = isinstance(where[-1], str), isinstance(value, dict | list)
+        if named and not (nested and above is None):
+            yield where, where[-1], value if above is None else above
         if nested:
-            yield from _edges(document, where, below)
-        elif above is None and isinstance(key, str):
-            yield where, key, value
-        else:
-            yield where, value, below
+            yield from _edges(document, where, where[-1] if named else above)
+        elif not named or above is not None:
+            yield where, value, where[-1] if named else above

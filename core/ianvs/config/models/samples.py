@@ -177,8 +177,7 @@ class DatasetSpec(PlacedSpec):
     label: Name | None = None  # the label's column in a csv
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     backbone: BackboneSpec | None = None  # features of this network in place of pictures
-    # A tree over the classes, or the yaml file that holds it. The loader reads it, who knows the places in both files.
-    hierarchy: Annotated[
+    hierarchy: Annotated[  # a tree, or the path of a yaml file with one: the loader reads it, who knows all places
         ClassTree | None, ReadAs(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
     ] = None
     options: Options = field(default_factory=dict)  # of a named source, checked by it

@@ -74,10 +74,12 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
     kind, tree = KINDS[exam.dataset.kind], spec.dataset.hierarchy
-    nodes, place = {name for edge in tree or () for name in edge}, spec.dataset.places.get("hierarchy")
-    if lacking := [name for name in exam.dataset.classes if tree and name not in nodes]:
-        told = [f"the class '{name}' is not in the hierarchy. Add it.{closest(name, nodes)}" for name in lacking]
-        return [Problem(message, place) for message in told]
+    if tree is not None:
+        nodes, classes = dict.fromkeys(node for edge in tree for node in edge), exam.dataset.classes
+        told = [f"class '{c}' is not in the hierarchy. Add it.{closest(c, nodes)}" for c in classes if c not in nodes]
+        if told or not classes:
+            told = told or ["a hierarchy is over classes, and these data have none. Take it out."]
+            return [Problem(message, spec.dataset.places.get("hierarchy")) for message in told]
     seen = perfect_answers(kind, exam, tree)
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
