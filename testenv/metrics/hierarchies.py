@@ -32,7 +32,7 @@ class _Answers(NamedTuple):
     common, height: of the lowest common ancestor its depth and its height.
     """
 
-    count: Counts
+    samples: Counts
     wrong: Counts
     depth_true: Counts
     depth_answered: Counts
@@ -95,7 +95,7 @@ def _accuracy_at(depth: int) -> Metric:
     def accuracy_at_depth(record: EvaluationRecord) -> float:
         """Share of answers that are in the same branch of the hierarchy as the truth, so far below the root."""
         found = _answers(record)
-        return _share(found.count * ((found.common >= depth) | (found.wrong == 0)), found.count)
+        return _share(found.samples * ((found.common >= depth) | (found.wrong == 0)), found.samples)
 
     return accuracy_at_depth
 
@@ -110,7 +110,7 @@ def _accuracy_at(depth: int) -> Metric:
 def lca_height(record: EvaluationRecord) -> float:
     """Mean height of the lowest common ancestor of truth and answer, 0 for a right answer that is a leaf."""
     found = _answers(record)
-    return _share(found.count * found.height, found.count)
+    return _share(found.samples * found.height, found.samples)
 
 
 @score_metric(
@@ -124,7 +124,7 @@ def lca_height(record: EvaluationRecord) -> float:
 def mistake_severity(record: EvaluationRecord) -> float:
     """Mean height of the lowest common ancestor of truth and answer over wrong answers; nan if there are none."""
     found = _answers(record)
-    wrong = found.count * found.wrong
+    wrong = found.samples * found.wrong
     return _share(wrong * found.height, wrong)
 
 
@@ -138,7 +138,7 @@ def mistake_severity(record: EvaluationRecord) -> float:
 def tree_distance(record: EvaluationRecord) -> float:
     """Mean number of edges between truth and answer in the hierarchy."""
     found = _answers(record)
-    return _share(found.count * (found.depth_true + found.depth_answered - 2 * found.common), found.count)
+    return _share(found.samples * (found.depth_true + found.depth_answered - 2 * found.common), found.samples)
 
 
 @score_metric(
@@ -150,7 +150,7 @@ def tree_distance(record: EvaluationRecord) -> float:
 def hierarchical_precision(record: EvaluationRecord) -> float:
     """Hierarchical precision: share of the answers' ancestors that are ancestors of the truth, over all samples."""
     found = _answers(record)
-    return _share(found.count * found.common, found.count * found.depth_answered)
+    return _share(found.samples * found.common, found.samples * found.depth_answered)
 
 
 @score_metric(
@@ -162,7 +162,7 @@ def hierarchical_precision(record: EvaluationRecord) -> float:
 def hierarchical_recall(record: EvaluationRecord) -> float:
     """Hierarchical recall: share of the truths' ancestors that are ancestors of the answer, over all samples."""
     found = _answers(record)
-    return _share(found.count * found.common, found.count * found.depth_true)
+    return _share(found.samples * found.common, found.samples * found.depth_true)
 
 
 @score_metric(
@@ -174,7 +174,7 @@ def hierarchical_recall(record: EvaluationRecord) -> float:
 def hierarchical_f1(record: EvaluationRecord) -> float:
     """Harmonic mean of hierarchical precision and recall."""
     found = _answers(record)
-    return _share(2 * found.count * found.common, found.count * (found.depth_true + found.depth_answered))
+    return _share(2 * found.samples * found.common, found.samples * (found.depth_true + found.depth_answered))
 
 
 HIERARCHIES = (*map(_accuracy_at, DEPTHS), *defined_in(globals(), Metric))

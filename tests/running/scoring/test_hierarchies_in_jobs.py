@@ -119,4 +119,4 @@ def test_texts_have_no_classes(tmp_path: Path) -> None:
     data = "dataset: {train_data: ./talk.jsonl, test_data: ./talk.jsonl, hierarchy: {a: b}}\n"
     path = job(tmp_path, f"{data}incremental_rounds: 1\nmetrics: [exact_match]\n")
     path.write_text(edited(path.read_text(), "accuracy: descend", "exact_match: descend"))
-    assert refused(path) == ["testenv.yaml:2:76: a hierarchy is over classes, and these data have none. Take it out."]
+    assert refused(path) == ["testenv.yaml:2:75: a hierarchy is over classes, and these data have none. Take it out."]

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
+from ianvs.config.models.class_tree import ClassTree
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.metrics.label_pictures import LabelPictures
-from ianvs.exam.metrics.metric import ClassTree, EvaluationRecord
+from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.parts import Part
 
