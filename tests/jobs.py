@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent, indent
 
-__all__ = ["MAJORITY", "write_job"]
+from ianvs.store import CaseStore
+
+__all__ = ["MAJORITY", "unpack_cases", "write_job"]
 
 MAJORITY = '''
 class Majority:
@@ -67,3 +69,9 @@ def write_job(
         + f"\n  test_object:\n    type: algorithms\n    algorithms:\n{listed}\n  rank:\n    sort_by: {sort_by}\n"
     )
     return path
+
+
+def unpack_cases(workspace: Path) -> None:
+    """Give cases at rest their files back, as earlier versions left them and as large ones are."""
+    for result in workspace.glob("cases/*/result.json"):
+        CaseStore(workspace).unpack(result.parent.name)

@@ -44,13 +44,23 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.job_notes import job_notes
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
-from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns, start_over
+from ianvs.running.planning.plan import (
+    CHANGED_SINCE,
+    EarlierCase,
+    Plan,
+    earlier_cases,
+    job_columns,
+    said_of_earlier,
+    start_over,
+)
+from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of
 from ianvs.running.scheduler.preflight import require_files
 from ianvs.running.scoring import missing_pictures
-from ianvs.store import JobStore
+from ianvs.store import CaseStore, JobStore, Prunable, prunable
+from ianvs.store import prune as remove_prunable
 
 __all__ = [
     "Comparison",
@@ -65,6 +75,7 @@ __all__ = [
     "merge",
     "migrate",
     "plan",
+    "prune",
     "report",
     "run",
     "validate",
@@ -166,19 +177,23 @@ def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpa
         return check_job(job, inspector, watcher or Listener())
 
 
-def report(path: PathLike, *, page_only: bool = False, **options: Unpack[CaseOptions]) -> Results:
+def report(path: PathLike, *, page_only: bool = False, stored: bool = False, **options: Unpack[CaseOptions]) -> Results:
     """Write the reports of the job at `path` from stored results; nothing runs. page_only: only report.html.
 
-    If all stored results are from before a change of the job, a method or ianvs, they are reported and marked as such.
-    Raises IanvsError if nothing of the job is stored.
+    stored: with cases that were made in the same exam before something changed and have not run since, in rows of
+    their own. If all stored results are from before a change of the job, a method or ianvs, they are reported and
+    marked as such. Raises IanvsError if nothing of the job is stored.
     """
     with _loaded(path, CaseOptions, options) as (job, inspector):
         _refuse_many(job)
         plan_ = require_files(job, inspector).checked_plan()
-        if any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
+        earlier = {case.id: found for case, found in earlier_cases(plan_)}
+        ids = stored_ids(plan_.store)
+        if (stored and earlier) or any(case.id in ids for case, _ in plan_.cases()):
             if problems := missing_pictures(plan_, inspector):
                 raise ConfigError(problems)
             results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)), inspector)
+            results = _with_earlier(results, plan_.store, earlier, stored)
         else:
             results = _made_earlier(plan_)
     try:
@@ -187,6 +202,26 @@ def report(path: PathLike, *, page_only: bool = False, **options: Unpack[CaseOpt
         doubt(error.path)  # so that the next run finds it, too
         raise
     return results
+
+
+def prune(
+    path: PathLike, *, finished: bool = False, lost: bool = False, yes: bool = False, **options: Unpack[JobOptions]
+) -> list[Prunable]:
+    """What the workspace of the job at `path` could do without, of all its jobs: see ianvs.store.pruning.
+
+    Models of rounds before the last are always among it; finished: those of finished cases, too; lost: cases that no
+    job has any more, this one as it is now included. yes: remove it; what is returned is what was removed. Cases that
+    a process works on stay.
+    """
+    with _loaded(path, JobOptions, options) as (job, inspector):
+        plan_ = require_files(job, inspector).checked_plan()
+    wanted = {planned.case.id for planned in plan_.stored()}
+    for name in JobStore.names(job.workspace):
+        record = JobStore(job.workspace, name).read() or {}
+        wanted.update(case["id"] for case in record.get("cases", ()))
+    kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
+    found = [one for one in prunable(plan_.store, wanted) if one.kind in kinds]
+    return [one for one in found if not yes or remove_prunable(plan_.store, one)]
 
 
 def compare(sides: Sequence[PathLike]) -> Comparison:
@@ -291,6 +326,24 @@ def _loaded(
     with closing(Inspector(job, engine)) as inspector:
         job = with_hyperparameters(without_unused(job, inspector), inspector)
         yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
+
+
+def _with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, EarlierCase], shown: bool) -> Results:
+    """`results` with a note on `earlier` cases, by the id that they would have now; shown: with the cases, too."""
+    if not earlier:
+        return results
+    remedy = (
+        "`ianvs run` makes them anew." if shown else "`ianvs report --stored` shows them; `ianvs run` makes them anew."
+    )
+    notes = [Note("version", f"{said}.", remedy=remedy) for said in said_of_earlier(earlier.values())]
+    cases = list(results.case_list)
+    for place, case in enumerate(cases if shown else ()):
+        found = earlier.get(case.id)
+        before = store.case(found.case_id) if found is not None else None
+        if found is not None and before is not None:
+            name = f"{case.algorithm} ({found.said.removeprefix('by an ')})"
+            cases[place] = replace(case, id=before.id, row=before.row, algorithm=name)
+    return replace(results, case_list=tuple(cases), job_notes=(*notes, *results.job_notes))
 
 
 def _made_earlier(plan_: Plan) -> Results:

@@ -17,7 +17,7 @@ from ianvs.base.digests import sealed_text
 from ianvs.base.errors import DamagedError, IanvsError
 from ianvs.cli.progress import PlainProgress
 from tests.edits import edited
-from tests.jobs import MAJORITY, write_job
+from tests.jobs import MAJORITY, unpack_cases, write_job
 
 TESTENV = """
 dataset: {train_url: ./train.npz, test_url: ./test.npz}
@@ -43,6 +43,7 @@ def job(tmp_path: Path) -> Path:
 
 
 def the_only(folder: Path, pattern: str) -> Path:
+    unpack_cases(folder / "ws")
     return sorted((folder / "ws").glob(pattern))[0]
 
 
@@ -75,6 +76,18 @@ def test_a_score_that_was_changed_by_hand_is_told_and_computed_again(
     assert scores(results) == before
     assert not (tmp_path / "trained").exists()
     assert results.leaderboard.rows[0].status == "finished"
+
+
+def test_a_case_whose_one_file_was_changed_trains_nothing_again_that_can_be_believed(job: Path, tmp_path: Path) -> None:
+    before = scores(api.report(job))
+    changed = sorted((tmp_path / "ws").glob("cases/*/result.json"))[0]
+    changed.write_text(edited(changed.read_text(), '"values":[[', '"values":[[0.9,', count=1))
+    name = changed.relative_to(tmp_path / "ws").as_posix()
+    assert sorted(planned.action for planned in ianvs.plan(job)) == ["nothing", "resume"]
+    said, results = said_by_a_run(job)
+    assert f"warning: {name} is gone, or was changed after it was stored; made again" in said
+    assert scores(results) == before
+    assert not (tmp_path / "trained").exists()
 
 
 def test_an_exam_that_is_gone_is_prepared_again_and_no_case_runs(job: Path, tmp_path: Path) -> None:
@@ -123,8 +136,6 @@ def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stay
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
 ) -> None:
     closed = the_only(tmp_path, pattern)
-    for gathered in (tmp_path / "ws").glob("cases/*/gathered.json"):
-        gathered.unlink()  # else the scores are not needed
     before = {path: path.read_bytes() for path in (tmp_path / "ws" / "test").rglob("*") if path.is_file()}
 
     def refuse(path: Path | str, mode: str, buffering: int) -> IO[bytes]:

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 import ianvs
 from ianvs import api
+from ianvs.cli import main
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -23,6 +26,49 @@ def test_a_report_shows_what_an_earlier_method_has_stored_and_marks_it_until_it_
         assert "plugin.py. \\`ianvs run\\`" in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
     assert not [note for note in ianvs.run(job).notes if note.kind == "version"]
     assert "before these changed" not in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
+
+
+def test_cases_of_an_earlier_plugin_are_told_and_shown_beside_those_of_now(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = write_job(tmp_path, job="seeds: [0, 1, 2]\nengine: inline")
+    before = {case.case.id for case in ianvs.run(job)}
+    (tmp_path / "plugin.py").write_text(edited(MAJORITY, "seed / 1000", "seed / 999"))
+    capsys.readouterr()
+    assert main(["run", "-f", str(job), "--only", "seed=0"]) == 0
+    assert "2 cases were made by an earlier plugin.py; they run anew" in capsys.readouterr().err
+    found = api.report(job)
+    [note] = [str(note) for note in found.notes if note.kind == "version"]
+    assert "4 cases were made by an earlier plugin.py." in note
+    assert "`ianvs report --stored` shows them" in note
+    assert {row.algorithm for row in found.leaderboard.rows} == {"majority"}
+    for _ in range(2):
+        stored = api.report(job, stored=True)
+        assert {row.algorithm for row in stored.leaderboard.rows} == {"majority", "majority (earlier plugin.py)"}
+        earlier = [one for one in stored if one.case.algorithm == "majority (earlier plugin.py)"]
+        assert {one.case.id for one in earlier} <= before
+        assert [(one.status, bool(one.metrics)) for one in earlier] == [("finished", True)] * 4
+        assert len(stored) == 6
+    assert [case.case.id for case in ianvs.load_results(tmp_path / "ws")] == [case.case.id for case in stored]
+    assert ianvs.run(job).ran == 4
+    assert not [note for note in api.report(job, stored=True).notes if note.kind == "version"]
+
+
+def test_a_comment_in_a_shared_helper_makes_no_case_new(tmp_path: Path) -> None:
+    helper = tmp_path / "helper.py"
+    helper.write_text("def half(x):\n    return x / 2\n")
+    imports = "from ast import literal_eval\nfrom helper import half\n\n\nclass Majority"
+    plugin = edited(MAJORITY, "class Majority", imports, "seed / 1000", "half(seed)", " eval(", " literal_eval(")
+    job = write_job(tmp_path, job=INLINE, plugin=plugin)
+    first = ianvs.run(job)
+    digests = [case.provenance["source"] for case in first]
+    assert all(set(one) == {"helper.py", "plugin.py"} for one in digests)
+    helper.write_text(
+        '"""Shared."""\n\n\ndef half(x):  # of it\n    return x / 2\n\n\nclass Unrelated:\n    size = 1\n'
+    )
+    assert ianvs.run(job).ran == 0
+    helper.write_text("def half(x):\n    return x / 3\n")
+    assert ianvs.run(job).ran == len(first)
 
 
 def test_compare_says_which_methods_are_others(tmp_path: Path) -> None:

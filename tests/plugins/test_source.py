@@ -11,11 +11,11 @@ from ianvs.plugins.source import imported_by, local_files, source_of
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    (tmp_path / "helper.py").write_text("import deeper\n")
+    (tmp_path / "helper.py").write_text("import deeper\nprint(deeper)\n")
     (tmp_path / "deeper.py").write_text("X = 1\n")
     (tmp_path / "unrelated.py").write_text("X = 1\n")
     path = tmp_path / "plugin.py"
-    path.write_text("import numpy\nimport json\n\ndef late():\n    from helper import y\n")
+    path.write_text("import numpy\nimport json\n\ndef late():\n    import helper\n    return helper\n")
     return path
 
 

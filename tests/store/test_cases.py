@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ianvs.base.errors import DamagedError
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, TestCase
 from ianvs.store import CaseStore, StoredModule
-from ianvs.store.round_files import UNKNOWN, Known
+from ianvs.store.at_rest import UNKNOWN, Known
 from tests.edits import edited
 
 
@@ -139,45 +142,161 @@ def told(store: CaseStore, known: Known) -> list[object]:
     return [repr([store.exam_id("c1", known), store.complete_rounds("c1", known=known), *read])]
 
 
-def test_what_was_gathered_is_what_the_files_say(store: CaseStore) -> None:
+def unpacked(store: CaseStore) -> Path:
+    folder = finished(store)
+    store.unpack("c1")
+    return folder
+
+
+def test_a_finished_case_rests_in_two_files_beside_its_model(store: CaseStore) -> None:
+    folder = finished(store)
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    assert found == ["answers.zip", "result.json", "rounds/2/model/model.pt"]
+    state = store.state("c1", thoroughly=True, known=True)
+    assert (state.status, state.damaged, state.rounds, state.scores) == ("finished", (), 3, {"accuracy"})
+    assert store.case("c1") == case()
+    assert store.identity("c1") == {"exam_id": "e1"}
+    assert store.predictions("c1", 1)[Asked(0, 120)].labels.tolist() == [1, 1, 1]
+    assert store.extras("c1", 1) == {"sure"}
+    last = store.modules("c1", 2)
+    assert last is not None
+    assert last[0].path is not None
+    assert last[0].path.read_text() == "weights 2"
+    assert [one.index for one in store.complete_rounds("c1", thoroughly=True)] == [0, 1, 2]
+
+
+def test_what_is_known_of_a_case_is_what_its_records_say(store: CaseStore) -> None:
     finished(store)
     known = store.state("c1", known=True).known
     assert known.rounds is not None
     assert known.exam_id == "e1"
     assert told(store, known) == told(store, UNKNOWN)
+    store.unpack("c1")
+    assert told(store, store.state("c1", known=True).known) == told(store, known)
 
 
-@pytest.mark.parametrize("change", ["gone", "another", "cut off", "a folder"])
-def test_what_was_gathered_is_not_believed_as_another_file(store: CaseStore, change: str) -> None:
-    path = finished(store) / "gathered.json"
-    before = told(store, UNKNOWN)
-    text = path.read_text()
-    path.unlink()
-    if change == "a folder":
-        path.mkdir()
-    elif change != "gone":
-        path.write_text(
-            edited(text, '"train_seconds":0.5', '"train_seconds":0.6') if change == "another" else text[:-9]
-        )
-    state = store.state("c1", known=True)
-    assert (state.status, state.known.rounds) == ("finished", None)
-    assert told(store, state.known) == before
+def test_a_failure_of_a_case_at_rest_costs_none_of_its_rounds(store: CaseStore) -> None:
+    finished(store)
+    store.fail("c1", Failure("killed", "SIGKILL", "", None))
+    assert store.status("c1") == "failed"
+    assert len(store.complete_rounds("c1", thoroughly=True)) == 3
+
+
+def test_a_score_that_is_written_anew_takes_the_place_of_that_at_rest(store: CaseStore) -> None:
+    finished(store)
+    store.write_score("c1", "accuracy", [[0.25, 0.25]], [[None, None]])
     store.finish("c1", store.facts("c1"))
-    assert store.state("c1", known=True).known.rounds is not None
+    known = store.state("c1", known=True).known
+    score = store.score("c1", "accuracy", known=known)
+    assert score is not None
+    assert score.values.tolist() == [[0.25, 0.25]]
+
+
+def test_a_case_gets_the_files_back_that_it_had(store: CaseStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as large:
+        large.setattr("ianvs.store.at_rest._LARGEST", 0)
+        folder = finished(store)
+    before = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    store.finish("c1", store.facts("c1"))
+    assert len([path for path in folder.rglob("*") if path.is_file()]) < len(before)
+    store.unpack("c1")
+    after = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after.keys() == before.keys()
+    result = Path("result.json")  # holds times of files
+    assert {name: text for name, text in after.items() if name != result} == {
+        name: text for name, text in before.items() if name != result
+    }
+    assert store.state("c1", thoroughly=True).status == "finished"
+
+
+@pytest.mark.parametrize("last", range(1, 40))
+def test_killed_at_any_moment_nothing_is_lost(store: CaseStore, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+    """Each change of the disk in turn is the last: a rename, or a removal."""
+    unpacked(store)
+    before = told(store, UNKNOWN)
+    count = 0
+
+    def dying(change: Callable[..., object]) -> Callable[..., object]:
+        def changed(*given: object, **named: object) -> object:
+            nonlocal count
+            count += 1
+            if count > last:
+                raise KeyboardInterrupt
+            return change(*given, **named)
+
+        return changed
+
+    with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+        for name in ("replace", "unlink", "rmdir"):
+            patched.setattr(Path, name, dying(getattr(Path, name)))
+        store.finish("c1", store.facts("c1"))
+        store.unpack("c1")
+        store.finish("c1", store.facts("c1"))
+    state = store.state("c1", thoroughly=True, known=True)
+    assert (state.status, state.damaged) == ("finished", ())
+    assert told(store, state.known) == told(store, UNKNOWN) == before
+    assert store.predictions("c1", 2)[Asked(0)].labels.tolist() == [1, 1, 1]
+    store.sweep("c1")
+    store.unpack("c1")
+    store.finish("c1", store.facts("c1"))
+    assert len([path for path in store.folder("c1").rglob("*") if path.is_file()]) == 3
+    assert told(store, UNKNOWN) == before
+
+
+def test_records_whose_own_seal_holds_survive_a_damaged_result(store: CaseStore) -> None:
+    folder = finished(store)
+    path = folder / "result.json"
+    path.write_text(edited(path.read_text(), '"strength":100.0', '"strength":101.0'))
+    assert store.state("c1").damaged == ("result.json",)
+    with pytest.raises(DamagedError):
+        store.case("c1")
+    store.unpack("c1")
+    assert store.status("c1") is None
+    assert len(store.complete_rounds("c1", thoroughly=True)) == 3
+    assert store.has_score("c1", "accuracy")
+    assert store.predictions("c1", 1)[Asked(0)].labels.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("change", ["gone", "cut off", "of another case", "flipped"])
+def test_answers_at_rest_are_not_believed_when_they_are_others(store: CaseStore, change: str) -> None:
+    folder = finished(store)
+    path = folder / "answers.zip"
+    content = path.read_bytes()
+    flipped = content[:400] + bytes([content[400] ^ 1]) + content[401:]
+    changed = {
+        "cut off": content[:-30],
+        "of another case": b"PK",
+        "flipped": flipped,
+    }
+    path.unlink() if change == "gone" else path.write_bytes(changed[change])
+    state = store.state("c1")
+    assert (state.status, state.damaged, state.is_whole) == ("unfinished", ("answers.zip",), False)
+    with pytest.raises(DamagedError):
+        store.predictions("c1", 0)
+    store.unpack("c1")
+    assert [name.rpartition("/")[2] for name in store.state("c1").damaged][:1] == ["predictions.npz"]
+
+
+def test_the_record_of_one_case_is_not_believed_as_that_of_another(store: CaseStore) -> None:
+    folder = finished(store)
+    folder.rename(folder.with_name("c2"))
+    assert store.state("c2").damaged == ("result.json",)
+    store.unpack("c2")
+    assert store.complete_rounds("c2") == ()
 
 
 def test_a_case_that_is_damaged_is_known_by_nothing(store: CaseStore) -> None:
-    path = finished(store) / "rounds" / "1" / "round.json"
+    path = unpacked(store) / "rounds" / "1" / "round.json"
     path.write_text(edited(path.read_text(), "0.25", "0.75"))
     state = store.state("c1", known=True)
     assert (state.status, state.damaged, state.known) == ("unfinished", ("rounds/1/round.json",), UNKNOWN)
 
 
-def test_large_records_are_not_kept_twice(store: CaseStore) -> None:
-    folder = finished(store)
+def test_large_records_stay_files_of_their_own(store: CaseStore) -> None:
+    folder = unpacked(store)
     store.write_score("c1", "large", np.random.default_rng(0).random((1, 50_000)), [])
     store.finish("c1", store.facts("c1"))
-    assert not (folder / "gathered.json").exists()
+    assert (folder / "scores" / "large.json").exists()
     known = store.state("c1", known=True).known
     assert (known.rounds, len(known.files)) == (None, 9)
     assert told(store, known) == told(store, UNKNOWN)

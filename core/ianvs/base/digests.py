@@ -15,6 +15,7 @@ from ianvs.base.errors import DamagedError, IanvsError, shown_path
 
 CHANGED = "is gone, or was changed after it was stored"
 _SEAL = "digest"  # the last key of a sealed file
+_OF_BYTES = b'{"seal": "'  # how one begins whose digest is that of its text from the second line on
 _BLOCK = 1 << 18  # bytes that are read at a time
 _READABLE = 1 << 18  # characters of a text with a line for each number, which takes ten times as long to write
 
@@ -72,8 +73,19 @@ def sealed_text(value: Mapping[str, object], name: str) -> str:
     return (json.dumps(whole, indent=1) if len(text) < _READABLE else text) + "\n"
 
 
+def sealed_bytes(value: Mapping[str, object], name: str) -> bytes:
+    """As `sealed_text`, for what is large and is read often: to look at this seal takes a tenth of the time."""
+    rest = json.dumps(value, separators=(",", ":")).encode()[1:] + b"\n"
+    return _OF_BYTES + _digest_of(f"{name}\n".encode() + rest).encode() + b'",\n' + rest
+
+
+def holds(content: bytes, before: Sequence[int | str]) -> bool:
+    """Whether this is the content of a file when it was `noted`."""
+    return _digest_of(content) == before[2]
+
+
 def parsed(text: bytes, name: str, before: Sequence[int | str] | None = None) -> dict[str, object] | None:
-    """What `sealed_text` was given, with the digest; None if it is damaged, changed, or something else.
+    """What `sealed_text` or `sealed_bytes` was given, with the digest; None: it is damaged, changed, or something else.
 
     before: of the file when it was believed and `noted`. Nobody has to look at the seal of the same bytes again, which
     takes most of the time where there are thousands of files.
@@ -82,6 +94,10 @@ def parsed(text: bytes, name: str, before: Sequence[int | str] | None = None) ->
         if before is not None and _digest_of(text) == before[2]:
             whole: dict[str, object] = json.loads(text)
             return whole
+        if text.startswith(_OF_BYTES):
+            head, _, rest = text.partition(b"\n")
+            seal = _digest_of(f"{name}\n".encode() + rest).encode()
+            return dict(json.loads(text)) if head == _OF_BYTES + seal + b'",' else None
         value = json.loads(text)
         if not isinstance(value, dict):
             return None

@@ -35,6 +35,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
   ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
+  ianvs prune -f benchmarkingjob.yaml      what the workspace could do without, with sizes; --yes removes it
   ianvs compare A B                        what differs between workspaces, and what got better or worse
   ianvs merge A B --out DIR                results of several workspaces in a new one, one leaderboard
   ianvs history A B C                      a metric from one workspace to the next, in the order of commits
@@ -129,7 +130,7 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    from ianvs.cli import completion_command, installed_commands, run_command, stored_commands
+    from ianvs.cli import cache_command, completion_command, installed_commands, run_command, stored_commands
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -144,6 +145,7 @@ def _command_line() -> Parser:
     installed_commands.add_metrics(commands)
     installed_commands.add_schema(commands)
     stored_commands.add_export(commands)
+    cache_command.add_commands(commands)
     installed_commands.add_doctor(commands)
     add_commands(commands)
     completion_command.add_commands(commands, parser)

@@ -82,6 +82,9 @@ class _Progress(Listener):
             self._say(f"warning: {one_line(damaged, 5)} {CHANGED}; made again", "yellow")
         self._say(_opening(plan, to_do))
 
+    def noticed(self, said: str) -> None:
+        self._say(said)
+
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
         self._to_do += to_do
         for study in studies:
@@ -97,6 +100,13 @@ class _Progress(Listener):
         plural = "s" if running > 1 else ""
         later = f"stopping: {running} running case{plural} will end after this round; Ctrl-C again ends them now"
         self._say(later if running else "ending the running cases now", "yellow")
+
+
+class SaidOfData(Listener):
+    """What is said while data are prepared, and nothing else."""
+
+    def said_of(self, what: str, said: str) -> None:
+        print(f"preparing {what}: {said}", file=sys.stderr, flush=True)
 
 
 class PlainProgress(_Progress):
@@ -116,6 +126,9 @@ class PlainProgress(_Progress):
     def preparing(self, what: str, fraction: float) -> None:
         if fraction == 0.0:
             self._say(f"preparing {what}")
+
+    def said_of(self, what: str, said: str) -> None:
+        self._say(f"preparing {what}: {said}")
 
     def started(self, case: PlannedCase) -> None:
         if self._verbose:
@@ -178,6 +191,12 @@ class LiveProgress(_Progress):
         if self._data is None:
             self._data = self._progress.add_task(f"preparing {what}", total=100, note="%")
         self._progress.update(self._data, completed=round(100 * fraction))
+
+    def said_of(self, what: str, said: str) -> None:
+        if not said.endswith(" left"):  # else it is soon another
+            self._say(f"preparing {what}: {said}")
+        elif self._data is not None:
+            self._progress.update(self._data, note=f"%, {said}")
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
         super().more(to_do, studies)

@@ -64,10 +64,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from ianvs.cli.progress import listener_for
+    from ianvs.cli.progress import SaidOfData, listener_for
 
-    # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
-    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext() as listener:
+    # Data may take minutes to decode: somebody who waits sees how far it is, a file gets what is left to be said.
+    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext(SaidOfData()) as listener:
         try:
             job = ianvs.validate(
                 options.file,

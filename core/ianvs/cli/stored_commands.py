@@ -19,7 +19,7 @@ from typing import Any
 import ianvs
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.secrets import hide_secrets
-from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, show
+from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -28,9 +28,19 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     logs = add_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
     logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
     add_job(logs)
+    prune = add_command(
+        commands, "prune", "show what the workspace could do without, with sizes; --yes removes it", _prune
+    )
+    add_job(prune, selects=False)
+    prune.add_argument(
+        "--finished", action="store_true", help="also models of finished cases: only more rounds need them"
+    )
+    prune.add_argument("--lost", action="store_true", help="also cases that no job of the workspace has any more")
+    prune.add_argument("--yes", action="store_true", help="remove what is shown without it")
     report = add_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     add_job(report)
     report.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
+    report.add_argument("--stored", action="store_true", help="also cases that were made before something changed")
     report.add_argument("--html", action="store_true", help="write report.html alone")
     report.add_argument("--open", action="store_true", help="open report.html in the browser")
 
@@ -41,7 +51,7 @@ def _status(options: argparse.Namespace) -> int:
 
     plan = api.plan(options.file, **selected(options))
     counts = Counter[str]()
-    for planned in plan:
+    for planned in plan.stored():
         running = plan.store.running(planned.case.id)
         state = "running" if running else planned.state
         counts[state] += 1
@@ -51,8 +61,9 @@ def _status(options: argparse.Namespace) -> int:
             print(f"{planned.case.id[:8]}  running   {describe(planned)}: {where} (process {running['pid']})")
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
-    print(f"{plan.job.name}: {counted(counts)}")
-    if set(counts) == {"new"}:
+    counts["new"] += len(plan) - counts.total()
+    print(f"{plan.job.name}: {counted(+counts)}")
+    if set(+counts) == {"new"}:
         print(api.nothing_stored(plan.job.workspace), file=sys.stderr)
     return 0
 
@@ -80,10 +91,37 @@ def _logs(options: argparse.Namespace) -> int:
     return 0
 
 
+_PRUNED = {
+    "old": "models of rounds before the last",
+    "finished": "models of finished cases",
+    "lost": "cases that no job has any more",
+}
+
+
+def _prune(options: argparse.Namespace) -> int:
+    from ianvs import api
+
+    found = api.prune(
+        options.file, **settings_of(options), finished=options.finished, lost=options.lost, yes=options.yes
+    )
+    for kind, what in _PRUNED.items():
+        some = [one for one in found if one.kind == kind]
+        algorithms = Counter(one.algorithm or "unknown" for one in some)
+        of = f" ({', '.join(f'{count} of {name}' for name, count in algorithms.items())})" if some else ""
+        if some or kind == "old" or getattr(options, kind):
+            size = sum(one.bytes for one in some) / 1e6
+            print(f"{len(some)} {what}{of}: {sum(one.files for one in some)} files, {size:,.1f} MB")
+    if options.yes:
+        print(f"{sum(one.bytes for one in found) / 1e6:,.1f} MB removed.")
+    else:
+        print("Nothing was removed: --yes removes it, --finished and --lost show more.")
+    return 0
+
+
 def _report(options: argparse.Namespace) -> int:
     from ianvs import api
 
-    results = api.report(options.file, **selected(options), page_only=options.html)
+    results = api.report(options.file, **selected(options), page_only=options.html, stored=options.stored)
     page = results.workspace / results.name / "rank" / "report.html"
     if options.html:
         print(f"page: {os.path.relpath(page)}")

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -19,14 +19,30 @@ from ianvs.base.entry_points import installed
 from ianvs.base.package import PACKAGE, own_name
 from ianvs.plugins.authors_files import is_installed
 from ianvs.plugins.loader import ENTRY_POINTS
+from ianvs.plugins.reached import modules_of, reached
 
 
 def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
-    """{short file name: sha256 of its text} of the plugin `name` at `url` and its local imports; line ends don't count.
+    """{short file name: digest} of what the plugin `name` at `url` can reach, in its file and in local ones.
 
-    Names are relative to the plugin's folder (or to our package), so that a moved folder keeps its fingerprint.
-    job: the folder of the job, whose modules are local as well.
+    Of authors' files comments, docstrings and what surely takes no part don't count (ianvs.plugins.reached). Names are
+    relative to the plugin's folder (or to our package), so that a moved folder keeps its fingerprint. job: the folder
+    of the job, whose modules are local as well.
     """
+    entry, homes, attribute = _entry_and_homes(url, name, group, job)
+    if entry is None:
+        return {}
+    folder = entry.parent
+
+    @cache
+    def local(dotted: str) -> tuple[Path, ...]:
+        return tuple(_local_files(dotted, folder, homes))
+
+    return {_short(path, folder): told for path, told in sorted(reached(entry, attribute, local, _digest).items())}
+
+
+def file_digests(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
+    """{short file name: sha256 of its text} of the plugin and of local files that it imports; line ends don't count."""
     entry, found = _files(url, name, group, job)
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
@@ -52,18 +68,26 @@ def imported_by(path: Path) -> tuple[str, ...]:
 
 
 def _files(url: str | None, name: str, group: str, job: Path | None) -> tuple[Path, set[Path]]:
-    """(the plugin's file, this one and those that it reaches); none where it is not known.
+    """(the plugin's file, this one and those that it reaches); none where it is not known."""
+    entry, homes, _ = _entry_and_homes(url, name, group, job)
+    return (Path(), set()) if entry is None else (entry, source_files(entry, homes))
+
+
+def _entry_and_homes(
+    url: str | None, name: str, group: str, job: Path | None
+) -> tuple[Path | None, tuple[Path, ...], str]:
+    """(the plugin's file, folders whose modules are local, what the plugin is called in it).
 
     Local are modules in the plugin's folder, which of a module on sys.path is that of its package, and in the job's.
     """
-    entry, module = _entry(url, name, group)
+    entry, module, attribute = _entry(url, name, group)
     if entry is None:
-        return Path(), set()
+        return None, (), name
     own = entry.parent
     if module:
         below = module.count(".") - (entry.name != "__init__.py")
         own = entry if below < 0 else entry.parents[below]
-    return entry, source_files(entry, (own,) if job is None else (own, job.resolve()))
+    return entry, (own,) if job is None else (own, job.resolve()), attribute or name
 
 
 def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path]:
@@ -83,20 +107,20 @@ def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path
     return found
 
 
-def _entry(url: str | None, name: str, group: str) -> tuple[Path | None, str]:
-    """(its file, the module's dotted name where it is found on sys.path)."""
+def _entry(url: str | None, name: str, group: str) -> tuple[Path | None, str, str]:
+    """(its file, the module's dotted name where it is found on sys.path, what is named after a colon)."""
     if url is not None and url.endswith(".py"):
-        return Path(url).resolve(), ""
+        return Path(url).resolve(), "", ""
     if url is not None and Path(url).is_absolute():  # the folder of a package
         file = Path(url).resolve() / "__init__.py"
-        return (file if file.is_file() else None), ""
+        return (file if file.is_file() else None), "", ""
     if url is None:
         point = installed(group).get(name)
         if point is None:
-            return None, ""
+            return None, "", ""
         url = point.value
-    module = url.partition(":")[0]
-    return _find(module, [*sys.path]), module
+    module, _, attribute = url.partition(":")
+    return _find(module, [*sys.path]), module, attribute
 
 
 def _digest(path: Path) -> str:
@@ -116,21 +140,7 @@ def _imports(path: Path, digest: str) -> tuple[str, ...]:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return ()  # the loader reports it in full
-    return tuple(dict.fromkeys(_names(tree, path)))
-
-
-def _names(tree: ast.AST, path: Path) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                folder = path.parents[node.level - 1]
-                base = f"{folder}:{base}"  # a relative import: looked up from that folder
-            yield base
-            joint = "" if base.endswith(":") else "."
-            yield from (f"{base}{joint}{alias.name}" for alias in node.names)
+    return tuple(dict.fromkeys(name for node in ast.walk(tree) for name in modules_of(node, path)))
 
 
 def _local_files(module: str, plugin_folder: Path, homes: Collection[Path] | None) -> Iterator[Path]:

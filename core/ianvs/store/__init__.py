@@ -5,6 +5,7 @@ from ianvs.store.code_store import CodeStore
 from ianvs.store.exam_store import ExamRecord, ExamStore
 from ianvs.store.files import replace_folder, write_atomic, write_json
 from ianvs.store.job_store import Axis, JobStore, Study, StudyStore, Trial
+from ianvs.store.pruning import Prunable, prunable, prune
 from ianvs.store.round_files import RoundFolder, StoredModule
 from ianvs.store.sealed import as_record
 
@@ -16,12 +17,15 @@ __all__ = [
     "ExamRecord",
     "ExamStore",
     "JobStore",
+    "Prunable",
     "RoundFolder",
     "StoredModule",
     "Study",
     "StudyStore",
     "Trial",
     "as_record",
+    "prunable",
+    "prune",
     "replace_folder",
     "write_atomic",
     "write_json",

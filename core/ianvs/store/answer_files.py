@@ -37,7 +37,7 @@ def write_predictions(path: Path | IO[bytes], predictions: Mapping[Asked, Predic
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
 
 
-def read_predictions(path: Path) -> dict[Asked, Predictions]:
+def read_predictions(path: Path | IO[bytes]) -> dict[Asked, Predictions]:
     with np.load(path, allow_pickle=False) as stored:
         alone = ((*_asked_of(name), values) for name, values in stored.items())
         found = _found(stored) if "asked" in stored.files else list(alone)
@@ -49,7 +49,7 @@ def read_predictions(path: Path) -> dict[Asked, Predictions]:
     return {asked: Predictions(values, extras[asked]) for asked, values in labels.items()}
 
 
-def read_extras(path: Path) -> set[str]:
+def read_extras(path: Path | IO[bytes]) -> set[str]:
     """Names of what is stored beside labels."""
     with np.load(path, allow_pickle=False) as stored:
         names = stored["extras"].tolist() if "asked" in stored.files else (_asked_of(name)[1] for name in stored.files)

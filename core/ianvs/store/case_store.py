@@ -4,8 +4,9 @@ case.json           what determines the result, and the test case in words
 rounds/<k>/         round.json, predictions.npz, model/ (of the last complete round only); appears as a whole
 scores/<key>.json   one metric on every (round, test set); added without running again
 rungs/<k>/          the same of the first k rounds, where a search looked at the case
-result.json         status, failure, when, with which software; there when the case ended
-gathered.json       of a finished case, rounds and scores once more in one file; see ianvs.store.round_files
+result.json         status, failure, when, with which software; there when the case ended. Of a finished case also what
+                    case.json, round.json and scores held, unless that is much; see ianvs.store.at_rest
+answers.zip         of a finished case, predictions.npz of all rounds, unless they are large
 similarities.npz    of replies to what was expected, once a report has computed them
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
@@ -29,24 +30,19 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import ArrayLike, NDArray
 
-from ianvs.base.digests import content, differs, noted
+from ianvs.base.digests import CHANGED, content, differs, holds, noted
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 from ianvs.store.answer_files import read_extras, read_predictions, write_predictions
+from ianvs.store.at_rest import ANSWERS, UNKNOWN, AtRest, Known, NotedFiles, files_of, known_of, pack
 from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.keys import digest
 from ianvs.store.round_files import (
-    GATHERED,
-    UNKNOWN,
-    Known,
-    NotedFiles,
     RoundFolder,
     StoredModule,
-    gathered,
     round_result,
     stored_modules,
-    write_gathered,
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
 from ianvs.store.stored_score import LEFT_OUT, StoredScore, numbers, parts_of, stored_score
@@ -73,7 +69,7 @@ class CaseState:
     @property
     def is_whole(self) -> bool:
         """Whether all that was answered can be believed: what is lacking can be computed from it."""
-        return not any(name == "result.json" or name.startswith("rounds/") for name in self.damaged)
+        return not any(name in ("result.json", ANSWERS) or name.startswith("rounds/") for name in self.damaged)
 
 
 class CaseStore:
@@ -83,6 +79,7 @@ class CaseStore:
         self.workspace = workspace
         self.root = workspace / "cases"
         self._root = str(self.root)
+        self._at_rest = AtRest(self._root)
 
     def folder(self, case_id: str) -> Path:
         return self.root / case_id
@@ -193,10 +190,19 @@ class CaseStore:
             while (found := self._read_round(case_id, index, files)) is not None and found["after"] == before:
                 name, answers = f"rounds/{index}/predictions.npz", found["files"]["predictions.npz"]
                 looked_at = not thoroughly and files.get(name) == answers
-                if not looked_at and differs(self._path(case_id, name), answers, thoroughly=thoroughly):
+                if not looked_at and self._answers_differ(case_id, name, answers, thoroughly):
                     return
                 yield found
                 before, index = found["digest"], index + 1
+
+    def _answers_differ(self, case_id: str, name: str, before: Sequence[int | str], thoroughly: bool) -> bool:
+        if not differs(self._path(case_id, name), before, thoroughly=thoroughly):
+            return False
+        packed = self._at_rest.result(case_id).get("answers")
+        if packed is None or thoroughly:
+            found = self._at_rest.answers(case_id, name) if packed else None
+            return found is None or not holds(found, before)
+        return differs(self._path(case_id, ANSWERS), packed)
 
     def _read_round(self, case_id: str, index: int, files: NotedFiles = UNKNOWN.files) -> dict[str, Any] | None:
         return self._read(case_id, _round_name(index), files)
@@ -208,7 +214,8 @@ class CaseStore:
         if stored is None or not (folder / "model").is_dir():
             return None
         for name in stored["files"]:
-            checked(folder / name, stored, name)
+            if name.startswith("model/"):
+                checked(folder / name, stored, name)
         return self.module_names(case_id, index)
 
     def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
@@ -242,8 +249,14 @@ class CaseStore:
         with suppress(OSError):
             write_atomic(self.folder(case_id) / SIMILARITIES, stream.getvalue())
 
-    def _checked_predictions(self, case_id: str, index: int) -> Path:
-        return checked(self.round_folder(case_id, index) / "predictions.npz", self._read_round(case_id, index))
+    def _checked_predictions(self, case_id: str, index: int) -> Path | io.BytesIO:
+        path, stored = self.round_folder(case_id, index) / "predictions.npz", self._read_round(case_id, index)
+        packed = None if path.exists() else self._at_rest.answers(case_id, f"rounds/{index}/{path.name}")
+        if packed is None:
+            return checked(path, stored)
+        if stored is None or not holds(packed, stored["files"][path.name]):
+            raise DamagedError(self.folder(case_id) / ANSWERS, CHANGED)
+        return io.BytesIO(packed)
 
     def sweep(self, case_id: str) -> None:
         """Remove what a process that was killed left half-written, unless another process is at work there."""
@@ -255,14 +268,15 @@ class CaseStore:
 
     def _remove_half_written(self, case_id: str) -> None:
         folder = self.folder(case_id)
-        for path in (folder / "running.json", *folder.glob(".*"), *folder.glob("rounds/.*"), *folder.glob("scores/.*")):
-            remove(path)
+        for pattern in ("running.json", ".*", "rounds/.*", "rounds/*/.*", "scores/.*"):
+            for path in folder.glob(pattern):
+                remove(path)
 
     def reset(self, case_id: str) -> None:
         """Drop all rounds and scores: the case starts over. Its log stays."""
         # The plugin's own place is emptied and stays: its process may write there and nowhere else.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
-        for name in ("rounds", "scores", "rungs", SIMILARITIES, GATHERED, "result.json"):
+        for name in ("rounds", "scores", "rungs", SIMILARITIES, ANSWERS, "result.json"):
             remove(self.folder(case_id) / name)
         for path in inside:
             remove(path)
@@ -303,6 +317,8 @@ class CaseStore:
         last round without the g-th group of samples, left_out_in_rounds: [g][k][j] after every round. after: of the
         first rounds, so many; None: of all.
         """
+        if after is None:
+            self.unpack(case_id)
         within = {n: numbers(row) for n, row in (between or {}).items()}
         told = {"values": numbers(values), "details": parts_of(details), "between": within, "about": dict(about or {})}
         without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
@@ -340,24 +356,45 @@ class CaseStore:
 
     def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
         """The case ended well. `facts`: bound, finished_at, provenance."""
+        self.unpack(case_id)
         folder = self.folder(case_id)
-        files = {"case.json": noted(folder / "case.json")}
-        rounds, scores = list(self._complete(case_id)), {}
-        for index, stored in enumerate(rounds):
-            files[_round_name(index)] = noted(folder / _round_name(index))
+        records = {"case.json": self._read(case_id, "case.json")}
+        files = {}
+        for index, stored in enumerate(self._complete(case_id)):
+            records[_round_name(index)] = stored
             files[f"rounds/{index}/predictions.npz"] = stored["files"]["predictions.npz"]
         for path in sorted(folder.glob("scores/*.json")):
-            name = f"scores/{path.name}"
             with suppress(DamagedError):
-                scores[name] = self._read(case_id, name)
-                files[name] = noted(path)
-        told = {**facts, "files": files, GATHERED: write_gathered(folder, self.exam_id(case_id), rounds, scores)}
-        self._write(case_id, "result.json", {"status": "finished", "failure": None, **told})
+                records[f"scores/{path.name}"] = self._read(case_id, f"scores/{path.name}")
+        files |= {name: noted(folder / name) for name in records}
+        told = {"status": "finished", "failure": None, **facts, "files": files}
+        whole = {name: record for name, record in records.items() if record is not None}
+        if not pack(folder, f"{case_id}/result.json", told, whole):
+            self._write(case_id, "result.json", told)
         (folder / "running.json").unlink(missing_ok=True)
+
+    def unpack(self, case_id: str) -> None:
+        """Give a case at rest its files back, as far as they can be believed: something is to be done to it."""
+        folder, stored = self.folder(case_id), None
+        for name in self._at_rest.names(case_id):
+            with suppress(DamagedError):
+                record = self._at_rest.record(case_id, name) or {}
+                write_atomic(folder / name, (json.dumps(record, indent=1) + "\n").encode())
+                answers = f"{name.removesuffix('round.json')}predictions.npz"
+                if name.startswith("rounds/") and (found := self._at_rest.answers(case_id, answers)) is not None:
+                    write_atomic(folder / answers, found)
+        if self._at_rest.names(case_id):
+            with suppress(DamagedError):
+                stored = self.result(case_id)
+            if stored is None:
+                remove(folder / "result.json")
+            else:
+                self._write(case_id, "result.json", {name: stored[name] for name in stored if name not in _PACKED})
+            remove(folder / ANSWERS)
 
     def facts(self, case_id: str) -> dict[str, object]:
         """What `finish` was told, and the status."""
-        ours = ("files", GATHERED, "digest")
+        ours = ("files", "digest", *_PACKED)
         return {name: value for name, value in (self.result(case_id) or {}).items() if name not in ours}
 
     def drop(self, case_id: str, damaged: Iterable[str]) -> None:
@@ -369,6 +406,7 @@ class CaseStore:
 
     def fail(self, case_id: str, failure: Failure) -> None:
         log = None if failure.log is None else str(failure.log)
+        self.unpack(case_id)  # its rounds are as good as before
         self._write(case_id, "result.json", {"status": "failed", "failure": {**vars(failure), "log": log}})
 
     def result(self, case_id: str) -> dict[str, Any] | None:
@@ -391,7 +429,9 @@ class CaseStore:
             return CaseState(found["status"], result=found)
         files = found["files"]
         damaged = tuple(
-            name for name, before in files.items() if differs(self._path(case_id, name), before, thoroughly=thoroughly)
+            name
+            for name, before in files_of(found).items()
+            if differs(self._path(case_id, name), before, thoroughly=thoroughly)
         )
         rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
@@ -403,9 +443,7 @@ class CaseStore:
         """The case's `state`, of a finished one with what saves who reads on."""
         if state.status != "finished" or state.result is None:
             return state
-        return replace(
-            state, known=gathered(self._path(case_id, GATHERED), state.result["files"], state.result.get(GATHERED))
-        )
+        return replace(state, known=known_of(state.result))
 
     def status(self, case_id: str) -> Status | None:
         """None: nothing is known of the case."""
@@ -427,10 +465,14 @@ class CaseStore:
         return f"{self._root}/{case_id}/{name}"
 
     def _read(self, case_id: str, name: str, files: NotedFiles = UNKNOWN.files) -> dict[str, Any] | None:
-        return read_sealed(self._path(case_id, name), f"{case_id}/{name}", files.get(name))
+        found = read_sealed(self._path(case_id, name), f"{case_id}/{name}", files.get(name))
+        return self._at_rest.record(case_id, name) if found is None and name != "result.json" else found
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
         write_sealed(self.folder(case_id) / name, f"{case_id}/{name}", value)
+
+
+_PACKED = ("seal", "records", "answers")  # of a result.json at rest
 
 
 def _round_name(index: int) -> str:

@@ -1,27 +1,18 @@
-"""Files of a case: the folder of one round, and gathered.json, a copy of what a report reads of a finished case.
+"""The folder of one round: round.json, predictions.npz, and model/ while it is kept.
 
-A round has round.json, predictions.npz, and model/ while it is kept. round.json holds the digests of the files beside
-it, and of the round.json before.
-
-The copy saves time: to open a file and to check its digest takes longer than to read what is in it, and a case has a
-dozen of them. It is believed only if it is the one that result.json noted; nothing is lost where it is not there, or
-not as it was.
+round.json holds the digests of the files beside it, and of the round.json before.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.digests import content, noted, parsed, sealed_text
-from ianvs.base.errors import IanvsError
+from ianvs.base.digests import noted, sealed_text
 from ianvs.base.types import Asked, Predictions, RoundResult, Sealing
 from ianvs.store.answer_files import write_predictions
-from ianvs.store.files import write_atomic
 from ianvs.store.sealed import as_record
 
 
@@ -99,51 +90,3 @@ def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
 def stored_modules(stored: Mapping[str, Any], folder: Path) -> tuple[StoredModule, ...]:
     """From the content of round.json, of the round in `folder`; whether or not what they saved is still there."""
     return tuple(StoredModule.of(one, folder / "model") for one in stored["modules"])
-
-
-GATHERED = "gathered.json"
-LARGEST = 2**18  # bytes; to read more takes so long that a few files less save nothing
-_OF_FILES = ("modules", "files", "after", "digest")  # of a round: for who goes on from it, not for who reports
-
-NotedFiles = Mapping[str, Sequence[int | str]]
-"""By name in the folder of a case: what was `noted` of a file when it could be believed."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """Of a finished case what was looked at and is as it was stored.
-
-    files: all that its result stands on. rounds: their records in order, None where they have to be read. scores: by
-    name of their file, those that need not be read. exam_id: "" where it has to be read.
-    """
-
-    files: NotedFiles = field(default_factory=dict)
-    rounds: Sequence[Mapping[str, Any]] | None = None
-    scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    exam_id: str = ""
-
-
-UNKNOWN = Known()
-
-
-def write_gathered(
-    folder: Path, exam_id: str, rounds: Sequence[Mapping[str, Any]], scores: Mapping[str, Mapping[str, Any] | None]
-) -> list[int | str] | None:
-    """Write the copy into the `folder` of a case, and what `gathered` needs to believe it; None: it is not worth it."""
-    kept = [{name: value for name, value in one.items() if name not in _OF_FILES} for one in rounds]
-    text = json.dumps({"exam_id": exam_id, "rounds": kept, "scores": scores}, separators=(",", ":"))
-    path = folder / GATHERED
-    if len(text) > LARGEST:
-        path.unlink(missing_ok=True)
-        return None
-    write_atomic(path, text.encode())
-    return noted(path)
-
-
-def gathered(path: str, files: NotedFiles, before: Sequence[int | str] | None) -> Known:
-    """What `write_gathered` wrote at `path`; where that is not there or another file, `files` alone."""
-    found: Mapping[str, Any] | None = None
-    if before is not None:
-        with suppress(IanvsError):
-            found = parsed(content(path) or b"", GATHERED, before)
-    return Known(files) if found is None else Known(files, found["rounds"], found["scores"], found["exam_id"])

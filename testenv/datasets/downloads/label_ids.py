@@ -21,15 +21,16 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
     from PIL import Image
 
     try:
+        held = path.read_bytes()
         with Image.open(path) as image:
             bands = len(image.getbands())
-            if bands == 1 and not deep_colour(path):
+            if bands == 1 and not deep_colour(held):
                 return np.asarray(image)
             if not first_channel:
                 raise DataError(
                     f"{shown_path(path)}: is a colour picture ({image.mode}); a label picture has one channel of ids."
                 )
-            return deep_first_channel(path) if deep_colour(path) else np.asarray(image)[..., 0]
+            return deep_first_channel(held, str(path)) if deep_colour(held) else np.asarray(image)[..., 0]
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise DataError(
             f"{shown_path(path)}: can't be decoded as a picture ({error}). Download it again, or leave it out."

@@ -16,6 +16,7 @@ from ianvs.api import report
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from tests.edits import edited
+from tests.jobs import unpack_cases
 from tests.results.comparing.small_jobs import PLUGIN, SCENARIO, run
 
 PLAIN, LOUD = "[0.0, 0.2]", "[0.4]"
@@ -148,6 +149,7 @@ def test_a_damaged_case_is_left_out_where_no_other_is_whole_and_replaced_where_o
     shutil.copytree(jobs / "early", tmp_path / "copy")
     copy = tmp_path / "copy" / "ws"
     case = ianvs.load_results(copy).case_list[1]
+    unpack_cases(copy)
     answers = copy / "cases" / case.id / "rounds" / "1" / "predictions.npz"
     stat = answers.stat()
     answers.write_bytes(b"x" * stat.st_size)

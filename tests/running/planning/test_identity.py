@@ -86,7 +86,7 @@ def test_the_file_of_a_scenario_is_part_of_the_identity_wherever_it_lies(tmp_pat
 
 def test_a_helper_module_of_the_plugin_is_part_of_the_identity(tmp_path: Path) -> None:
     def with_helper(text: str) -> list[str]:
-        path = write_job(tmp_path, plugin="import helper\n" + MAJORITY)
+        path = write_job(tmp_path, plugin=f"from helper import X\nprint(X)\n{MAJORITY}")
         (tmp_path / "helper.py").write_text(text)
         return [case.id for case, _ in ianvs.plan(path).cases()]
 

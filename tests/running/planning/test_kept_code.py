@@ -54,9 +54,17 @@ def test_keeping_twice_writes_once(tmp_path: Path) -> None:
 def test_what_was_changed_since_it_was_planned_does_not_run(tmp_path: Path, name: str) -> None:
     plan = planned(tmp_path)
     with (tmp_path / name).open("a") as file:
-        file.write("# later\n")
+        file.write("print('later')\n")
     with pytest.raises(IanvsError, match="changed since the job was planned"):
         keep_code(plan)
+
+
+def test_a_comment_that_was_added_since_is_kept_and_runs(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    with (tmp_path / "plugin.py").open("a") as file:
+        file.write("# later\n")
+    files = kept_files(plan.job.workspace, keep_code(plan))
+    assert files[(tmp_path / "plugin.py").resolve()].endswith(b"# later\n")
 
 
 def test_bytes_that_are_others_are_not_believed(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from ianvs.running.planning.cases import OfTrial
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan, matches, scored_metrics, start_over
 from ianvs.store import ExamRecord, ExamStore
 from tests.edits import edited
-from tests.jobs import MAJORITY, TESTENV, write_job
+from tests.jobs import MAJORITY, TESTENV, unpack_cases, write_job
 
 PLAIN = (
     MAJORITY
@@ -162,6 +162,7 @@ def test_a_case_that_was_cut_off_goes_on_after_its_last_round(
         (["rounds/2/predictions.npz"], "resume"),
         (["rounds/2/predictions.npz", "scores/*.json"], "resume"),
         (["result.json"], "resume"),
+        (["answers.zip"], "resume"),
     ],
 )
 def test_a_finished_case_with_damaged_files_makes_good_what_they_held(
@@ -170,6 +171,8 @@ def test_a_finished_case_with_damaged_files_makes_good_what_they_held(
     plan = one_case(tmp_path)
     prepare(plan)
     keep(plan, *plan)
+    if files != ["answers.zip"]:
+        unpack_cases(tmp_path / "ws")
     [planned] = plan
     damaged = [file for pattern in files for file in plan.store.folder(planned.case.id).glob(pattern)]
     for file in damaged:

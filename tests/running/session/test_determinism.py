@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs.store import CaseStore
 from tests.edits import edited
 
 ROOT = Path(__file__).parents[3]
@@ -73,6 +74,7 @@ def test_a_resumed_case_has_the_weights_of_an_undisturbed_one(undisturbed: Path,
     shutil.copytree(undisturbed / "ws", tmp_path / "cut" / "ws")
     for planned in ianvs.plan(cut):
         folder = tmp_path / "cut" / "ws" / "cases" / planned.case.id
+        CaseStore(tmp_path / "cut" / "ws").unpack(planned.case.id)
         (folder / "result.json").unlink()
         (folder / "rounds" / "5" / "round.json").write_text("")
         # The model of round 4 went when round 5 was complete: the case can only start over, and does.

@@ -10,7 +10,7 @@ import pytest
 
 import ianvs
 from tests.edits import edited
-from tests.jobs import MAJORITY, write_job
+from tests.jobs import MAJORITY, unpack_cases, write_job
 
 ROTATED = """
 dataset: {name: digits}
@@ -142,6 +142,7 @@ def test_a_beginning_that_was_taken_over_in_part_is_not_continued(tmp_path: Path
     run(tmp_path / "more", "[0, 90, 180, 270]", tmp_path / "ws")
     [whole] = run(tmp_path / "more", "[0, 90, 180, 270]", tmp_path / "other")
     case = tmp_path / "ws" / "cases" / whole.case.id
+    unpack_cases(tmp_path / "ws")
     for gone in ("result.json", "scores", "rounds/2", "rounds/3", "rounds/4"):
         path = case / gone
         shutil.rmtree(path) if path.is_dir() else path.unlink()

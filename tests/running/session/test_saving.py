@@ -11,7 +11,7 @@ import ianvs
 from ianvs.base.types import CaseResult, Predictions
 from ianvs.running.session.saving import _others
 from tests.edits import edited
-from tests.jobs import write_job
+from tests.jobs import unpack_cases, write_job
 
 MEANS = '''
 import numpy as np
@@ -148,6 +148,7 @@ def test_the_learner_itself_is_asked_nothing_and_draws_nothing(tmp_path: Path) -
 def test_a_case_that_can_go_on_does_so_with_the_finding_of_before(tmp_path: Path) -> None:
     lost = examined(tmp_path, edited(MEANS, *LOSES["drops a class"]))
     assert [bool(round_.unsaved) for round_ in lost.rounds] == [False, True, False]
+    unpack_cases(lost.directory.parents[1])
     (lost.directory / "result.json").unlink()
     [again] = ianvs.run(tmp_path / "benchmarkingjob.yaml")
     assert again.warnings == lost.warnings

@@ -164,6 +164,8 @@ class DatasetSpec(PlacedSpec):
     using: Words = ()  # domains to use, in order; () means all
     image_size: ImageSize | None = None  # height, width in pixels; None keeps each picture's own (all equal)
     layout: Literal["NHWC", "NCHW"] | None = None  # of arrays of pictures; None: told by their shape
+    # Picture files are decoded once into the cache, or whenever they are read; None: by their size (docs/data.md).
+    storage: Literal["decoded", "encoded"] | None = None
     # Class names in the order of their index, for all domains or for each one; None: found in the labels.
     classes: ClassNames | None = None
     train_index: InitVar[Sources] = ()

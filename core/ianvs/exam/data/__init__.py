@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ianvs.base.errors import DataError, Problem
+from ianvs.base.errors import DataError, Place, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.authored import authored
 from ianvs.exam.data.cache import Progress, slice_of
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.doubts import doubts_of, find_doubts
+from ianvs.exam.data.drawn_pictures import try_pictures
 from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.fingerprint import files_fingerprint
 from ianvs.exam.data.handed_files import check_handed, handed_fingerprint
-from ianvs.exam.data.large_tables import keep_table, kept_fingerprint, load_large, table_key
+from ianvs.exam.data.large_tables import (
+    is_large,
+    keep_encoded,
+    keep_table,
+    kept_encoded,
+    kept_fingerprint,
+    load_large,
+    table_key,
+)
 from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.named import Source, check_named, named_source
 from ianvs.exam.data.sources import read_parts
+from ianvs.processes.isolated import Unanswered, ask_isolated
 
 __all__ = [
     "Checked",
@@ -33,8 +44,10 @@ __all__ = [
     "find_doubts",
     "fingerprint",
     "load",
+    "try_pictures",
 ]
 
+_LONG = 1e6  # seconds; who waits for a long reading can end it
 CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
 
 
@@ -52,8 +65,37 @@ def checked(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = C
     Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
     has not been before, and may take `seconds`; without a cache it is not.
     """
-    found = _check_samples(spec, cache_dir, seconds)
+    apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
+    known = kept_fingerprint(table_key(spec, cache_dir), cache_dir) if apart and cache_dir is not None else None
+    if known is not None or not apart:
+        found = Checked([], known) if known is not None else _check_samples(spec, cache_dir, seconds)
+    else:
+        found = _checked_apart(spec, cache_dir)
     return Checked([*found.problems, *check_backbone(spec)], found.samples)
+
+
+def checked_by_another(asked: tuple[DatasetSpec, Path | None]) -> list[Any]:
+    """The answer of the process that reads large files: [problems, the fingerprint of the samples]."""
+    found = _check_samples(*asked, CHECK_SECONDS)
+    places = [one.place or Place(Path()) for one in found.problems]
+    told = [
+        [one.message, str(place.file) if one.place else "", place.line, place.column, one.warning]
+        for one, place in zip(found.problems, places, strict=True)
+    ]
+    return [told, found.samples]
+
+
+def _checked_apart(spec: DatasetSpec, cache_dir: Path | None) -> Checked:
+    """What takes memory is read by a process that ends: this one stays small for as long as the job takes."""
+    try:
+        told, samples = ask_isolated(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG)
+    except Unanswered as error:
+        raise DataError(f"the process that reads the data {error}. It may have run out of memory.") from None
+    problems = [
+        Problem(message, Place(Path(file), line, column) if file else None, warning)
+        for message, file, line, column, warning in told
+    ]
+    return Checked(problems, samples)
 
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) -> str:
@@ -75,13 +117,18 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) 
     return encoded_fingerprint(samples, spec, cache_dir)
 
 
-def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, known: str | None = None) -> Dataset:
     """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
 
-    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1.
+    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. known: the fingerprint of
+    the samples, as it was planned: pictures that stay encoded are not looked for again, but held against it as they
+    are read.
     """
     share = 1.0 if spec.backbone is None else 0.2
-    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
+    dataset = None if known is None or spec.backbone is not None else kept_encoded(spec, known, cache_dir)
+    if dataset is None:
+        dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
+        keep_encoded(dataset, spec, cache_dir)
     dataset = encoded(dataset, spec, cache_dir, slice_of(progress, share, 1.0))
     if progress is not None:
         progress(1.0)
@@ -101,7 +148,7 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
         check_listed(parts, spec)
         warnings = warnings_of(parts, spec)
         if cache_dir is not None and key is not None and not warnings:
-            keep_table(parts, spec, key, cache_dir)
+            return Checked([], keep_table(parts, spec, key, cache_dir))
     except SourceError as broken:
         return Checked(list(broken.problems))
     return Checked(warnings)

@@ -2,7 +2,8 @@
 
 An entry is a folder named by what determines its content. It is written under a lock to a temporary name and renamed
 when it is complete, so neither a second process nor a kill leaves half an entry. It holds the digests of its files: an
-entry that was damaged is made again.
+entry that was damaged is made again. Pictures are decoded a shard at a time, with a record of what is done: who is
+killed meanwhile goes on there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,23 +24,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.digests import content, differs, noted, parsed, sealed_text
-from ianvs.base.errors import DamagedError, Place, Problem
+from ianvs.base.errors import DamagedError, DataError, shown_path
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
+from ianvs.exam.data.encoded_pictures import unlike
 from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import SourceError
 
-Progress = Callable[[float], None]  # told how much is done, 0 to 1
+Progress = Callable[[float | str], None]  # told how much is done, 0 to 1, and what there is to say of it
 
 FORMAT = 1  # part of every key: raise it when decoding gives other values
 _DIGESTS = "digests.json"
 CHUNK = 256  # pictures between two progress reports
+_SAID = 10.0  # seconds between two words on how it goes on
+UNFINISHED = ".unfinished"
+SHARD = 1 << 28  # bytes that are decoded before they are noted as done
+_RESERVE = 1 << 28  # bytes of a disk that are left free
 
 
-def entry(cache_dir: Path, key: str, fill: Callable[[Path], None]) -> Path:
-    """The complete folder of `key`. `fill(folder)` writes its files if no process has done so before."""
+def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: bool = False) -> Path:
+    """The complete folder of `key`. `fill(folder)` writes its files if no process has done so before.
+
+    goes_on: it may find what it has written before it was interrupted.
+    """
     done = cache_dir / key
     if is_whole(done):
+        with suppress(OSError):  # when it was used last, for `ianvs cache`
+            os.utime(done)
         return done
     from filelock import FileLock
 
@@ -47,9 +59,9 @@ def entry(cache_dir: Path, key: str, fill: Callable[[Path], None]) -> Path:
         if not is_whole(done):
             for stale in cache_dir.glob(f"{key}.*.part"):  # of a process that was killed: we hold its lock now
                 shutil.rmtree(stale, ignore_errors=True)
-            part = cache_dir / f"{key}.{os.getpid()}.part"
+            part = cache_dir / (f"{key}{UNFINISHED}" if goes_on else f"{key}.{os.getpid()}.part")
             try:
-                part.mkdir()
+                part.mkdir(exist_ok=goes_on)
                 fill(part)
                 _note(part, key)
                 if done.is_dir():
@@ -57,8 +69,14 @@ def entry(cache_dir: Path, key: str, fill: Callable[[Path], None]) -> Path:
                 else:
                     done.unlink(missing_ok=True)
                 part.replace(done)
-            finally:
+            except SourceError:  # of a file, which has to become another one: nothing of this can be gone on with
                 shutil.rmtree(part, ignore_errors=True)
+                raise
+            finally:
+                if not goes_on:
+                    shutil.rmtree(part, ignore_errors=True)
+                with suppress(OSError):
+                    part.rmdir()  # where nothing was written
     return done
 
 
@@ -146,7 +164,9 @@ def cached_labels(
 
 def slice_of(progress: Progress | None, start: float, end: float) -> Progress | None:
     """Reports a step's 0 to 1 as start to end of the whole."""
-    return None if progress is None else lambda fraction: progress(start + (end - start) * fraction)
+    if progress is None:
+        return None
+    return lambda told: progress(told if isinstance(told, str) else start + (end - start) * told)
 
 
 def _cached(
@@ -163,28 +183,82 @@ def _cached(
     def fill(folder: Path) -> None:
         first = decode(0)
         shape = (len(paths), *first.shape)
-        pixels = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
+        record, file = folder / "done.json", folder / "pixels.npy"
+        done = _done(record, file)
+        _require_room(folder, (len(paths) - done) * first.nbytes)
+        mode = "r+" if done else "w+"
+        pixels = np.lib.format.open_memmap(file, mode=mode, dtype=np.uint8, shape=shape)
 
         def store(index: int) -> None:
             picture = decode(index) if index else first
             if picture.shape != first.shape:
                 (height, width), (h, w) = first.shape[:2], picture.shape[:2]
-                message = (
-                    f"is {height}x{width} pixels (height x width), {paths[index]} is {h}x{w}. "
-                    "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
-                )
-                raise SourceError([Problem(message, Place(Path(paths[0])))])
+                raise unlike(paths[0], (height, width), f"{paths[index]} is", (h, w))
             pixels[index] = picture
 
+        shard, pace = max(1, SHARD // first.nbytes), Pace(first.nbytes * len(paths), first.nbytes * done)
         # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
         with ThreadPoolExecutor() as pool:
-            for start in range(0, len(paths), CHUNK):
-                for _ in pool.map(store, range(start, min(start + CHUNK, len(paths)))):
-                    pass
-                if progress is not None:
-                    progress(min(start + CHUNK, len(paths)) / len(paths))
-        pixels.flush()
+            for start in range(done, len(paths), shard):
+                end = min(start + shard, len(paths))
+                for chunk in range(start, end, CHUNK):
+                    for _ in pool.map(store, range(chunk, min(chunk + CHUNK, end))):
+                        pass
+                    if progress is not None:
+                        progress(min(chunk + CHUNK, end) / len(paths))
+                        if said := pace.said(first.nbytes * min(chunk + CHUNK, end)):
+                            progress(said)
+                pixels.flush()
+                record.write_text(sealed_text({"done": end}, record.name))
+        record.unlink()
 
-    folder = entry(cache_dir, key, fill)
+    folder = entry(cache_dir, key, fill, goes_on=True)
     pixels: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
     return pixels
+
+
+def _done(record: Path, file: Path) -> int:
+    """How many pictures of an unfinished entry are complete."""
+    with suppress(OSError):
+        noted = parsed(record.read_bytes(), record.name)
+        return int(str(noted["done"])) if noted is not None and file.is_file() else 0
+    return 0
+
+
+def _require_room(folder: Path, needed: int) -> None:
+    """Raise DataError unless the disk has room for so many bytes."""
+    free = shutil.disk_usage(folder).free - _RESERVE
+    if needed > free:
+        raise DataError(
+            f"decoded pictures need {in_units(needed)} in {shown_path(folder.parent)}, {in_units(max(0, free))} are "
+            "free. Set `storage: encoded` in the dataset, or make room: `ianvs cache WORKSPACE` lists what lies there."
+        )
+
+
+class Pace:
+    """How fast something goes on, in words, not more often than every few seconds."""
+
+    def __init__(self, total: int, done: int = 0) -> None:
+        """Of `total` bytes `done` were there before."""
+        self._total, self._before = total, done
+        self._began = self._last = time.monotonic()
+
+    def said(self, done: int) -> str:
+        """ "1.2 of 193 GB, 80 MB/s, about 40 min left"; "" if it is too early to say it again."""
+        now = time.monotonic()
+        if now - self._last < _SAID:
+            return ""
+        self._last = now
+        rate = max(1, done - self._before) / (now - self._began)
+        left = (self._total - done) / rate
+        told = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
+        return f"{in_units(done)} of {in_units(self._total)}, {in_units(rate)}/s, about {told} left"
+
+
+def in_units(count: float) -> str:
+    """A number of bytes for people: "193 GB"."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 999.5:
+            break
+        count, unit = count / 1000, {"bytes": "kB", "kB": "MB", "MB": "GB", "GB": "TB"}[unit]
+    return f"{count:.3g} {unit}"

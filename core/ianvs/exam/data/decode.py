@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ from ianvs.exam.data.listing import SourceError
 _DEPTH, _COLOUR_TYPE = 24, 25  # bytes of a PNG file (RFC 2083, section 4.1.1)
 
 
-def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
-    """(height, width, 3) RGB, grey and transparent ones converted; resized bilinearly with antialiasing."""
+def decode_picture(path: str, size: tuple[int, int] | None, held: bytes | None = None) -> NDArray[np.uint8]:
+    """(height, width, 3) RGB, grey and transparent ones converted; resized bilinearly with antialiasing.
+
+    held: what is in the file, where it is at hand; `path` is then what errors call it.
+    """
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path if held is None else BytesIO(held)) as image:
             rgb = image.convert("RGB")
             if size is not None and rgb.size != (size[1], size[0]):
                 rgb = rgb.resize((size[1], size[0]), Image.Resampling.BILINEAR)
@@ -29,21 +33,24 @@ def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]
         raise _broken(path, error) from None
 
 
-def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering = AS_WRITTEN) -> NDArray[np.uint8]:
+def decode_labels(
+    path: str, size: tuple[int, int] | None, numbering: Numbering = AS_WRITTEN, held: bytes | None = None
+) -> NDArray[np.uint8]:
     """(height, width) class indices of a label picture; resized to the nearest pixel, so no new index appears.
 
     Of a picture with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
     the second). One with 8 bits and three channels has to be grey or red only, or it is a picture of colours.
-    numbering: how the file numbers classes.
+    numbering: how the file numbers classes. held: as in `decode_picture`.
     """
     from PIL import Image
 
     place = Place(Path(path))
     try:
-        if deep_colour(Path(path)):
-            values = deep_first_channel(Path(path))
+        held = Path(path).read_bytes() if held is None else held
+        if deep_colour(held):
+            values = deep_first_channel(held, path)
         else:
-            with Image.open(path) as image:
+            with Image.open(BytesIO(held)) as image:
                 values = np.asarray(image)  # of a palette picture: its indices, not its colours
                 values = values if values.ndim == 2 else _single_channel(values, image.mode, place)
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
@@ -62,7 +69,7 @@ def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering 
 
 def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) -> None:
     """Raise SourceError unless a label picture fits its picture: equal in size, or in shape where both are resized."""
-    (height, width), (h, w) = _shape(picture), _shape(label)
+    (height, width), (h, w) = picture_size(picture), picture_size(label)
     if (height, width) == (h, w):
         return
     sizes = f"is {h}x{w} pixels (height x width), its picture {picture} is {height}x{width}."
@@ -76,15 +83,14 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
         raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
 
 
-def deep_colour(path: Path) -> bool:
+def deep_colour(held: bytes) -> bool:
     """Whether it is a PNG of 16 bits and several channels, which Pillow would cut down to the upper 8 bits."""
-    with path.open("rb") as stream:
-        head = stream.read(_COLOUR_TYPE + 1)
+    head = held[: _COLOUR_TYPE + 1]
     return head[1:4] == b"PNG" and head[_DEPTH] == 16 and head[_COLOUR_TYPE] != 0
 
 
-def deep_first_channel(path: Path) -> NDArray[Any]:
-    """(height, width) ids of 16 bits.
+def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
+    """(height, width) ids of 16 bits, of what is in the file `path`.
 
     Pillow makes 8-bit pictures of 16-bit colour by taking the upper byte of each value. Where a value's bytes are
     said to come in the other order, it takes the lower one.
@@ -93,11 +99,11 @@ def deep_first_channel(path: Path) -> NDArray[Any]:
 
     upper_and_lower = []
     for order in "BL":
-        with Image.open(path) as image:
+        with Image.open(BytesIO(held)) as image:
             (name, extents, offset, raw), *rest = image.tile
             if rest or raw not in ("RGB;16B", "RGBA;16B"):
                 raise DataError(
-                    f"{shown_path(path)}: expected 16-bit RGB or RGBA, found {raw}. Save it as one of them."
+                    f"{shown_path(Path(path))}: expected 16-bit RGB or RGBA, found {raw}. Save it as one of them."
                 )
             image.tile = [type(image.tile[0])(name, extents, offset, raw[:-1] + order)]
             upper_and_lower.append(np.asarray(image)[..., 0].astype(np.int32))
@@ -106,7 +112,7 @@ def deep_first_channel(path: Path) -> NDArray[Any]:
     return ids
 
 
-def _shape(path: str) -> tuple[int, int]:
+def picture_size(path: str) -> tuple[int, int]:
     """(height, width), read from the head of the file."""
     from PIL import Image
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -14,6 +17,8 @@ from ianvs.base.errors import Place, Problem, one_line, shown_path
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 
+_READ_WHOLE = 1 << 22  # bytes
+_SHORT = 32  # characters of a label up to which it is likely to come again
 Lines = Sequence[int] | NDArray[np.int64]  # of a file, on which its samples stand; 0 where it has none
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
@@ -28,9 +33,9 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
     """A text index: `path [more inputs ...] label` on each line, parted by tabs, or by blanks outside double quotes."""
     samples: list[str] = []
     labels: list[str] = []
-    lines: list[int] = []
+    lines = array("q")
     problems: list[Problem] = []
-    for number, text in enumerate(read_text(source.path).splitlines(), start=1):
+    for number, text in enumerate(text_lines(source.path), start=1):
         if not text.strip():
             continue
         try:
@@ -43,25 +48,43 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
             problems.append(Problem(message, Place(source.path, number, 1)))
             continue
         samples.append(tokens[0])
-        labels.append(tokens[-1])
+        labels.append(sys.intern(tokens[-1]) if len(tokens[-1]) < _SHORT else tokens[-1])
         lines.append(number)
     if problems:
         raise SourceError(summary(problems))
+    if not samples:
+        raise SourceError([Problem("is empty; expected at least one sample.", Place(source.path))])
     return files_listing(source.path, spec, samples, labels, lines, [""] * len(samples))
 
 
 def read_text(path: Path) -> str:
     """The content of a text file. Raises SourceError when it is empty, unreadable or not UTF-8."""
-    try:
+    with _reading(path):
         text = path.read_text(encoding="utf-8-sig")
+    if not text.strip():
+        raise SourceError([Problem("is empty; expected at least one sample.", Place(path))])
+    return text
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, one by one, as those of `read_text`. Raises SourceError as that does."""
+    if path.is_file() and path.stat().st_size < _READ_WHOLE:
+        yield from read_text(path).splitlines()
+        return
+    with _reading(path), path.open(encoding="utf-8-sig") as file:
+        for line in file:
+            yield from line.splitlines()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
     except UnicodeDecodeError as error:
         message = f"is not a text file in UTF-8 (byte {error.start} is not). Save it as UTF-8."
         raise SourceError([Problem(message, Place(path))]) from None
     except OSError as error:
         raise SourceError([Problem(f"can't be read: {error.strerror}.", Place(path))]) from None
-    if not text or text.isspace():
-        raise SourceError([Problem("is empty; expected at least one sample.", Place(path))])
-    return text
 
 
 def files_listing(
@@ -83,7 +106,7 @@ def files_listing(
             "All labels of a file are of one kind."
         )
         raise SourceError([Problem(message, Place(path, lines[odd], 1 if lines[odd] else 0))])
-    bases = [os.fspath(base) for base in (spec.root, path.parent) if base is not None]
+    bases = [os.path.normpath(base) for base in (spec.root, path.parent) if base is not None]
     found = [_found(name, bases) for name in samples]
     targets = [_found(name, bases) for name in labels] if all(pictures) else list(labels)
     problems: list[Problem] = []
@@ -123,15 +146,24 @@ def _tokens(text: str) -> list[str]:
 
 
 def _found(written: str, bases: Sequence[str]) -> str | None:
-    for base in bases:
-        candidate = os.path.normpath(os.path.join(base, written))  # noqa: PTH118  (ten thousand of them: Path is slow)
+    plain = _is_plain(written)
+    for base in bases:  # ten thousand of them: Path is slow
+        candidate = f"{base}/{written}" if plain else os.path.normpath(os.path.join(base, written))  # noqa: PTH118
         if os.path.isfile(candidate):  # noqa: PTH113
             return candidate
     return None
 
 
+def _is_plain(written: str) -> bool:
+    """Whether a path is one below a folder, in its shortest form."""
+    odd = "\\" in written or "//" in written or "/." in f"/{written}" or "/" in (written[0], written[-1])
+    return os.sep == "/" and not odd
+
+
 def _name(written: str, bases: Sequence[str]) -> str:
     """A name that stays when the data move to another folder, where the index allows it."""
+    if _is_plain(written):
+        return written
     pure = PurePath(written.replace("\\", "/")) if os.sep == "/" else PurePath(written)
     for base in bases:
         if pure.is_absolute() and pure.is_relative_to(base):

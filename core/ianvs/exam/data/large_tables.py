@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -21,14 +20,18 @@ from numpy.typing import NDArray
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED, array_files
 from ianvs.exam.data.cache import Progress, entry, forget, is_whole
+from ianvs.exam.data.contents import known_contents
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data.fingerprint import SETTLED_NS, digest_of, file_digests, files_fingerprint, read_memo, write_memo
-from ianvs.exam.data.listed import load_listed
+from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in
+from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
+from ianvs.exam.data.labels import only_numbers
+from ianvs.exam.data.listed import load_listed, stays_encoded
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import LISTS, PARTS, WITH_FIELDS, read_parts
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
-_FORMAT = 2  # part of every key: raise it when the same files give other samples
+APART = 2**24  # bytes of lists and tables from which on they are read by another process
+_FORMAT = 3  # part of every key: raise it when the same files give other samples
 _COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
 _FACTS = ("name", "kind", "classes", "fingerprint", "ignore_index", "domain_classes", "notes", "layout")
 _BLOCK = 4096  # files that are looked at together: their names take memory
@@ -49,6 +52,13 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     return f"table-{digest_of([_FORMAT, repr(spec), digests])[:32]}"
 
 
+def is_large(spec: DatasetSpec) -> bool:
+    """Whether reading the files takes memory that is worth another process."""
+    paths = [path for source in (*spec.train, *spec.test) for path in array_files(source.path).values()]
+    lists = [path for path in paths if path.suffix.lower() in (*WITH_FIELDS, *LISTS) and path.is_file()]
+    return sum(path.stat().st_size for path in lists) >= APART
+
+
 def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
     """The fingerprint of large files that were read, with nothing wrong in them; None where none is kept."""
     if key is None:
@@ -59,27 +69,37 @@ def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
     return found or kept_seen(_list(key), cache_dir)
 
 
-def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path) -> None:
-    """Keep what saves reading the parts again, which nothing is wrong with."""
+def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path) -> str | None:
+    """Keep what saves reading the parts again, which nothing is wrong with. Their fingerprint, if it was kept."""
     form = parts[0].form
-    seen = look_at(parts, spec.root) if form == "files" else None  # before what is in the files is read
-    if form == "files" and seen is None:
-        return
     fingerprint = files_fingerprint(spec, cache_dir, parts)
+    files = _files_of(parts)
+    facts = [known_contents(paths.tolist(), cache_dir)[0] for paths in files]
+    if any((one < 0).any() for one in facts):  # a file was written just now, and may change once more
+        return None
+    if spec.root is not None and not all(path.startswith(f"{spec.root}{os.sep}") for one in files for path in one):
+        return None  # it lies elsewhere than where it is looked for first
     packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))
     if form in ("arrays", "text") and not packed:  # those can be loaded as they are
         keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), key, cache_dir)
-        return
+        return fingerprint
     with suppress(OSError):  # the cache only saves time
-        if seen is not None:
-            keep_seen(seen, fingerprint, _list(key), cache_dir)
+        if form == "files":
+            keep_seen(files, np.concatenate(facts), fingerprint, _list(key), cache_dir)
         else:
             write_memo(_memo(key, cache_dir), fingerprint)
+    if form == "files" and stays_encoded(parts, spec) and not only_numbers(parts, spec):  # else all are decoded first
+        keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), _files(key, fingerprint), cache_dir)
+    return fingerprint
 
 
 def load_large(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress | None = None) -> Dataset:
     """The samples of what is kept under `key`, read only if they are not kept. Raises SourceError."""
     kept = kept_dataset(key, cache_dir)
+    if kept is None and (said := _kept_fingerprint(_list(key), cache_dir)) is not None:
+        found = kept_dataset(_files(key, said), cache_dir)
+        if found is not None and encoded_in(found.train.x) is not None:
+            return found  # each file is looked at when it is read
     listed = kept_seen(_list(key), cache_dir) if kept is None else None
     if listed is not None:
         kept = kept_dataset(_files(key, listed), cache_dir)
@@ -118,7 +138,9 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
                 values = getattr(samples, name)
                 if values is None:
                     continue
-                if (pictures := _entry_of(values, cache_dir)) is not None:
+                if (encoded := encoded_in(values)) is not None:
+                    facts["pictures"][f"{part}_{name}"] = f"{encoded.folder.name}/"
+                elif (pictures := _entry_of(values, cache_dir)) is not None:
                     facts["pictures"][f"{part}_{name}"] = pictures
                 elif values.dtype == object:
                     _save_texts(folder, f"{part}_{name}", values)
@@ -130,12 +152,22 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
         entry(cache_dir, key, fill)
 
 
+def keep_encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
+    """Keep a dataset whose pictures stay encoded, for cases that know its fingerprint."""
+    if encoded_in(dataset.train.x) is not None:
+        keep_dataset(dataset, _files(repr(spec), dataset.fingerprint), cache_dir)
+
+
+def kept_encoded(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
+    return kept_dataset(_files(repr(spec), fingerprint), cache_dir)
+
+
 def kept_facts(key: str, cache_dir: Path) -> dict[str, Any] | None:
     """What is known of a dataset that is kept, and is as it was written: "fingerprint" and others."""
     if not is_whole(cache_dir / key):
         return None
     facts: dict[str, Any] = json.loads((cache_dir / key / "facts.json").read_text(encoding="utf-8"))
-    whole = all(is_whole((cache_dir / file).parent) for file in facts["pictures"].values())
+    whole = all(is_whole(cache_dir / file.partition("/")[0]) for file in facts["pictures"].values())
     return facts if whole else None
 
 
@@ -152,11 +184,13 @@ def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
 
 
 def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Samples:
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, Any] = {}
     for name in _COLUMNS:
         kept = f"{part}_{name}"
         numbers = cache_dir / pictures[kept] if kept in pictures else folder / f"{kept}.npy"
-        if numbers.is_file():
+        if pictures.get(kept, "").endswith("/"):
+            columns[name] = EncodedPictures(numbers)
+        elif numbers.is_file():
             columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
         elif (folder / f"{kept}.txt").is_file():
             columns[name] = _load_texts(folder, kept)
@@ -188,36 +222,29 @@ def _load_texts(folder: Path, name: str) -> NDArray[Any]:
     return column([together[start:end] for start, end in pairwise([0, *ends])])
 
 
-Seen = tuple[list[bytes], NDArray[np.int64]]
-"""(names of files as the system has them, (N, 2) size in bytes and modification time in ns of each)"""
-
-
-def look_at(listings: Sequence[Listing], root: Path | None) -> Seen | None:
-    """The files that the listings name. To be called before what is in them is read: a later change then shows.
-
-    None where one might not: a file was written just now, or lies elsewhere than where it is looked for first.
-    """
+def _files_of(listings: Sequence[Listing]) -> list[NDArray[Any]]:
+    """Columns of the files that the listings name."""
     columns = [one.x for one in listings if one.form == "files"]
-    columns += [one.labels for one in listings if one.label_form == "files"]
-    paths = [path for column in columns for path in column.tolist()]
-    if root is not None and not all(Path(path).is_relative_to(root) for path in paths):
-        return None
-    names = [os.fsencode(path) for path in paths]
-    try:
-        facts = np.array(_facts(names), dtype=np.int64).reshape(-1, 2)
-    except OSError:
-        return None
-    settled = not len(facts) or time.time_ns() - int(facts[:, 1].max()) > SETTLED_NS
-    return (names, facts) if settled else None
+    return columns + [one.labels for one in listings if one.label_form == "files"]
 
 
-def keep_seen(seen: Seen, fingerprint: str, key: str, cache_dir: Path) -> None:
-    """Keep the fingerprint of samples that stand in the files `seen`, instead of what was kept before they changed."""
+def keep_seen(
+    files: Sequence[NDArray[Any]], facts: NDArray[np.int64], fingerprint: str, key: str, cache_dir: Path
+) -> None:
+    """Keep the fingerprint of samples that stand in `files`, instead of what was kept before they changed.
+
+    facts: (N, 2) size in bytes and modification time in ns of each, before what is in it was read.
+    """
 
     def fill(folder: Path) -> None:
-        names, facts = seen
-        (folder / "names").write_bytes(b"\0".join(names))
-        np.save(folder / "ends.npy", np.cumsum([len(name) + 1 for name in names], dtype=np.int64))
+        ends: list[NDArray[np.int64]] = []
+        with (folder / "names").open("wb") as names:
+            for column in files:
+                for start in range(0, len(column), _BLOCK):
+                    block = [os.fsencode(path) for path in column[start : start + _BLOCK]]
+                    names.write(b"".join(name + b"\0" for name in block))
+                    ends.append(np.array([len(name) + 1 for name in block], np.int64))
+        np.save(folder / "ends.npy", np.cumsum(np.concatenate(ends)))
         np.save(folder / "facts.npy", facts)
         (folder / "fingerprint").write_text(fingerprint)
 
@@ -235,9 +262,15 @@ def kept_seen(key: str, cache_dir: Path) -> str | None:
         for start, names in _blocks(folder):
             if not np.array_equal(_facts(names), facts[start : start + len(names)]):
                 return None
-        return (folder / "fingerprint").read_text()
+        return _kept_fingerprint(key, cache_dir)
     except OSError:  # one is gone, or another process keeps them anew
         return None
+
+
+def _kept_fingerprint(key: str, cache_dir: Path) -> str | None:
+    with suppress(OSError):
+        return (cache_dir / key / "fingerprint").read_text()
+    return None
 
 
 def _blocks(folder: Path) -> Iterator[tuple[int, list[bytes]]]:

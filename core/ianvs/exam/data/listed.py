@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Place, Problem
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, slice_of
+from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
+from ianvs.exam.data.contents import known_contents, paths_digest
 from ianvs.exam.data.conversations import notes_of, topics_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.decode import picture_size
 from ianvs.exam.data.domains import label_only
+from ianvs.exam.data.encoded_pictures import Coding, EncodedPictures
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.labels import (
     AS_WRITTEN,
@@ -26,10 +32,11 @@ from ianvs.exam.data.labels import (
     only_numbers,
     renumbered,
 )
-from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.listing import Listing, SourceError, all_different
 from ianvs.exam.data.sources import PARTS
 
 Parts = tuple[Listing, Listing]  # training, test
+DECODED_BYTES = 2 << 30  # of the decoded pictures of both parts, above which they stay encoded
 
 # What a dataset is, by what its labels are; it is of label pictures else.
 _KINDS = {"class": "classification", "text": "text", "replies": "conversation"}
@@ -64,9 +71,11 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
 
 def _repeated(listing: Listing, part: str) -> tuple[str, Place] | None:
     """What is said of samples that are written twice, and where the first of them is for the second time."""
+    given: list[str] = [] if listing.given is None else listing.given.tolist()
+    if all_different(given):
+        return None
     seen: set[str] = set()
     again: list[int] = []
-    given: list[str] = [] if listing.given is None else listing.given.tolist()
     for index, name in enumerate(given):
         if name and name in seen:
             again.append(index)
@@ -94,6 +103,7 @@ def load_listed(
         notes = [
             note for part, one in zip(PARTS, parts, strict=True) for note in notes_of(one.x.tolist(), part)
         ] + notes
+    spec = replace(spec, storage="encoded" if stays_encoded(parts, spec) else "decoded")
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
     if train_x.shape[1:] != test_x.shape[1:]:
@@ -101,8 +111,8 @@ def load_listed(
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
         raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
     numbering = AS_WRITTEN if unnamed else None
-    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering)
-    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering)
+    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering, fingerprint)
+    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering, fingerprint)
     if unnamed:
         lists = _numbered(train, test, [train_y, test_y], spec, cache_dir)
         notes.append(_named_by_numbers(len(lists.names)))
@@ -116,7 +126,7 @@ def load_listed(
         samples.append(Samples(x, y, listing.ids, domains, topics_of(listing.x) if said else None))
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
             if form == "files":
-                folders |= {Path(path).parent for path in paths.tolist()}
+                folders |= set(map(Path, {os.path.dirname(path) for path in paths}))  # noqa: PTH120 - Path is slow
     kind = _KINDS.get(train.label_form, "segmentation")
     return Dataset(
         name=_name(spec),
@@ -147,6 +157,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
     no_label = "has no meaning for conversations, whose labels are the assistant's replies."
     for key, given, misplaced, why in (
         ("image_size", spec.image_size, train.form != "files", "is for picture files; these samples are not."),
+        ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
         ("label", spec.label, said, no_label),
         ("classes", spec.classes, said, no_label),
@@ -164,7 +175,37 @@ def _samples(
             key = f"pictures-{digest_of(content)[:32]}"
             return cached_arrays(cache_dir, key, lambda: {"x": listing.x})["x"]
         return user_turns(listing.x) if listing.form == "conversation" else listing.x
+    if spec.storage == "encoded":
+        return _encoded(listing, spec, cache_dir, content)
     return cached_pictures(listing.x.tolist(), spec.image_size, cache_dir, progress)
+
+
+def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
+    """Whether pictures are decoded when they are read. Raises SourceError where it hangs on one that can't be."""
+    if spec.storage is not None or parts[0].form != "files":
+        return spec.storage == "encoded"
+    height, width = spec.image_size or picture_size(parts[0].x[0])
+    channels = 4 if parts[0].label_form == "files" else 3
+    return sum(map(len, parts)) * height * width * channels > DECODED_BYTES
+
+
+def _encoded(
+    listing: Listing, spec: DatasetSpec, cache_dir: Path, content: str, numberings: Sequence[Numbering] = ()
+) -> NDArray[Any]:
+    """The pictures of a listing, or its label pictures where `numberings` are given, for each the one that it is in."""
+    paths = (listing.labels if numberings else listing.x).tolist()
+    height, width = spec.image_size or picture_size(listing.x[0])
+    distinct = list(dict.fromkeys(numberings))
+    where = {numbering: index for index, numbering in enumerate(distinct)}
+    shape = (height, width) if numberings else (height, width, 3)
+    coding = Coding("labels" if numberings else "rgb", spec.image_size, shape, [[n.classes, n.owner] for n in distinct])
+    used = [where[numbering] for numbering in numberings] if numberings else None
+    key = f"encoded-{digest_of([content, coding.told(), paths_digest(paths)])[:32]}"
+
+    def fill(folder: Path) -> None:
+        EncodedPictures.keep(folder, coding, paths, known_contents(paths, cache_dir), used)
+
+    return cast("NDArray[Any]", EncodedPictures(entry(cache_dir, key, fill)))  # it answers to what arrays do
 
 
 def _targets(
@@ -174,6 +215,7 @@ def _targets(
     cache_dir: Path,
     progress: Progress | None,
     numbering: Numbering | None,
+    content: str,
 ) -> NDArray[Any]:
     """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
     if listing.label_form == "class":
@@ -182,6 +224,8 @@ def _targets(
         return listing.labels
     of_domain = {domain: numbering or lists.of(domain) for domain in set(listing.domains.tolist())}
     numberings = [of_domain[domain] for domain in listing.domains]
+    if listing.label_form == "files" and spec.storage == "encoded":
+        return _encoded(listing, spec, cache_dir, content, numberings)
     if listing.label_form == "files":
         paths, pictures = listing.labels.tolist(), listing.x.tolist()
         return cached_labels(paths, numberings, pictures, spec.image_size, cache_dir, progress)

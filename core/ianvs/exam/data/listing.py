@@ -72,6 +72,13 @@ def column(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
+def all_different(names: Sequence[str] | NDArray[np.str_]) -> bool:
+    """Whether it is certain that no two of the names are equal; a set of them takes many times as much memory."""
+    hashes = np.fromiter(map(hash, names), np.int64, len(names))
+    hashes.sort()
+    return bool((hashes[1:] != hashes[:-1]).all())
+
+
 def numbered_names(stem: str, count: int) -> NDArray[np.str_]:
     """(count,) names "train/000000", "train/000001" and so on, where `stem` is "train"."""
     names = np.char.add(f"{stem}/", np.char.zfill(np.arange(count).astype(str), 6))

@@ -18,7 +18,7 @@ from ianvs.exam.data.arrays import PACKED, read_arrays
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
 from ianvs.exam.data.domains import assign_domains, select_domains
 from ianvs.exam.data.index import PICTURE_SUFFIXES, read_lines
-from ianvs.exam.data.listing import Listing, SourceError, column, join
+from ianvs.exam.data.listing import Listing, SourceError, all_different, column, join
 from ianvs.exam.data.records import read_records
 from ianvs.exam.data.tables import read_table
 
@@ -119,7 +119,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
 def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
     """A name for one sample only: the second of equal names gets `#2`, the third `#3`."""
     rising = bool((ids[:-1] < ids[1:]).all())  # as names that we give are, and most lists
-    if rising or len(set(ids.tolist())) == len(ids):
+    if rising or all_different(ids):
         return ids
     counts: Counter[str] = Counter()
     names = []

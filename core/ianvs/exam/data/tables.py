@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -215,42 +217,66 @@ def _checked(table: _Table, problems: Sequence[Problem]) -> _Table:
 
 
 WORTH_PANDAS = 2**20  # bytes; loading pandas for less would cost more than it saves
+_BLOCK = 1 << 24  # bytes that are parsed at a time
 
 
 def read_numbers(path: Path, texts: Sequence[str]) -> tuple[NDArray[np.float32], dict[str, NDArray[np.object_]]] | None:
     """The cells of a csv whose columns, but for `texts`, hold numbers; each line after the header is a row.
 
-    (N, D) numbers in the order of the file's columns, and of each of `texts` the (N,) stripped cells.
+    (N, D) numbers in the order of the file's columns, in a map of a file that has no name; and of each of `texts` the
+    (N,) stripped cells. It is read a block at a time.
 
     None for a small file, and one that holds quotes, blank or uneven lines, empty cells, or a cell that is no number:
     Python's own csv module and float() say what is wrong with it, and where.
     """
     if path.stat().st_size < WORTH_PANDAS:
         return None
-    data = path.read_bytes()
-    if b'"' in data or b"\r" in data.replace(b"\r\n", b"\n"):
-        return None
-    header = data[: data.find(b"\n")].decode("utf-8-sig", "replace")
-    columns = [name.strip() for name in header.split(",")]
-    if len(set(columns)) != len(columns) or not all(columns) or not set(texts) < set(columns):
+    cells: dict[str, list[str]] = {name: [] for name in texts}
+    count = 0
+    with path.open("rb") as file, tempfile.TemporaryFile() as numbers:
+        columns = [name.strip() for name in file.readline().decode("utf-8-sig", "replace").split(",")]
+        if len(set(columns)) != len(columns) or not all(columns) or not set(texts) < set(columns):
+            return None
+        while block := file.read(_BLOCK):
+            found = _numbers_in(block + file.readline(), columns, texts)
+            if found is None:
+                return None
+            found[0].tofile(numbers)
+            count += len(found[0])
+            for name in texts:
+                cells[name] += found[1][name]
+        if not count:
+            return None
+        numbers.flush()
+        kept = np.memmap(numbers, np.float32, "r", shape=(count, len(columns) - len(texts)))
+    return kept, {name: np.array(held, object) for name, held in cells.items()}
+
+
+def _numbers_in(
+    block: bytes, columns: Sequence[str], texts: Sequence[str]
+) -> tuple[NDArray[np.float32], dict[str, list[str]]] | None:
+    """Of whole lines, as `read_numbers`."""
+    if b'"' in block or b"\r" in block.replace(b"\r\n", b"\n"):
         return None
     features = [place for place, name in enumerate(columns) if name not in texts]
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), tempfile.NamedTemporaryFile() as file:
             warnings.simplefilter("error")
-            numbers = np.loadtxt(  # parses numbers as float() does, to the last bit
-                path, np.float64, comments=None, delimiter=",", skiprows=1, usecols=features, ndmin=2, encoding="utf-8"
+            file.write(block)
+            file.flush()
+            numbers = np.loadtxt(  # parses numbers as float() does, to the last bit; much faster by a file's name
+                file.name, np.float64, comments=None, delimiter=",", usecols=features, ndmin=2, encoding="utf-8"
             ).astype(np.float32)
             import pandas
 
             frame = pandas.read_csv(
-                io.BytesIO(data), header=0, names=columns, index_col=False, usecols=list(texts), dtype="object",
-                keep_default_na=False, na_values=[], skip_blank_lines=False, encoding="utf-8",
+                io.BytesIO(block), header=None, names=list(columns), index_col=False, usecols=list(texts),
+                dtype="object", keep_default_na=False, na_values=[], skip_blank_lines=False, encoding="utf-8",
             )  # fmt: skip
-            cells = {name: np.array([str(cell).strip() for cell in frame[name].tolist()], object) for name in texts}
+            cells = {name: [sys.intern(str(cell).strip()) for cell in frame[name].tolist()] for name in texts}
     except (ValueError, Warning):
         return None
-    lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    if len(numbers) != lines - 1 or data.count(b",") != lines * (len(columns) - 1):
+    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    if len(numbers) != lines or block.count(b",") != lines * (len(columns) - 1):
         return None
-    return (numbers, cells) if all(all(column.tolist()) for column in cells.values()) else None
+    return (numbers, cells) if all(all(column) for column in cells.values()) else None

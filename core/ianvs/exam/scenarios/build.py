@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -55,14 +54,15 @@ def open_exam(
     splitting_method: str = "default",
     *,
     as_one: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: data.Progress | None = None,
+    known: str | None = None,
 ) -> Exam:
     """The exam of a testenv with its data, which are decoded into `cache` once: memory maps that all cases share.
 
-    Raises ConfigError or DataError.
+    known: the fingerprint of the data that is meant. Raises ConfigError or DataError.
     """
     return build_exam(
-        data.load(testenv.dataset, cache, progress),
+        data.load(testenv.dataset, cache, progress, known),
         testenv.scenario,
         using=testenv.dataset.using,
         incremental_rounds=testenv.incremental_rounds,

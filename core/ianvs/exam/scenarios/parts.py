@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.data.dataset import Positions, Samples
+from ianvs.exam.data.encoded_pictures import Coding, encoded_in
 from ianvs.exam.data.listing import column
 from ianvs.exam.scenarios.exam import Transform
 
@@ -57,6 +58,8 @@ class Part:
 class Column:
     """The same column of one part after the other, or of all of them in an `order` of their own."""
 
+    lazy = False
+
     def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
         self._parts, self._order = tuple(parts), order
         self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
@@ -68,6 +71,23 @@ class Column:
     def nbytes(self) -> int:
         """Bytes that `gather()` takes, up to a transform's change of the shape."""
         return sum(p.values.dtype.itemsize * math.prod(p.values.shape[1:]) * len(p.positions) for p in self._parts)
+
+    @property
+    def coding(self) -> Coding | None:
+        """How files become its rows, where they may be handed over as they are."""
+        of = [None if one.transform else encoded_in(one.values) for one in self._parts]
+        told = [None if one is None else one.coding.told() for one in of]
+        return of[0].coding if of and of[0] is not None and told.count(told[0]) == len(told) else None
+
+    def files(self, rows: Positions) -> Iterator[tuple[bytes, int]]:
+        """(what is in the file, its numbering) of each row, where there is a `coding`."""
+        rows = rows if self._order is None else self._order[rows]
+        for row in rows.tolist():
+            owner = int(np.searchsorted(self._starts, row, side="right")) - 1
+            part = self._parts[owner]
+            index = int(part.positions[row - self._starts[owner]])
+            if (encoded := encoded_in(part.values)) is not None:
+                yield encoded.read(index), encoded.numbering(index)
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """A copy of all rows, or of `rows`."""
@@ -92,6 +112,8 @@ class Column:
 class Held:
     """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
 
+    lazy = False
+
     def __init__(self, values: NDArray[Any] | Sequence[Any]) -> None:
         self._values = values
 
@@ -108,6 +130,30 @@ class Held:
             texts = all(isinstance(value, str) for value in self._values)
             self._values = np.array(self._values, dtype=str) if texts else column(self._values)
         return self._values if rows is None else self._values[rows]
+
+
+@runtime_checkable
+class LazyColumn(Protocol):
+    """(N, ...) rows that are read, and perhaps decoded, when they are asked for, up to `close`.
+
+    workers: threads that `gather` takes, or that may each call `read`.
+    """
+
+    lazy: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    workers: int
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
+
+    def read(self, rows: Positions) -> NDArray[Any]: ...
+
+    def close(self) -> None: ...
 
 
 def columns_of(

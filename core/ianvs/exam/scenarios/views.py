@@ -6,7 +6,9 @@ names (which often tell the class), and the data of a round that is over.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -14,19 +16,26 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.exam.data.dataset import Positions
-from ianvs.exam.scenarios.parts import Column, Held
+from ianvs.exam.scenarios.parts import Column, Held, LazyColumn
 
 if TYPE_CHECKING:
     import torch
 
+_AHEAD = 2  # batches that each worker of a loader may be ahead
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 
-class _Picked:
+class Picked:
     """Some rows of a column."""
 
     def __init__(self, column: ColumnData, rows: Positions) -> None:
         self._column, self._rows = column, rows
+        self.lazy: bool = column.lazy
+        self.shape: tuple[int, ...]
+        self.dtype: np.dtype[Any]
+        self.workers: int
+        if isinstance(column, LazyColumn):
+            self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
 
     @property
     def nbytes(self) -> int:
@@ -38,8 +47,15 @@ class _Picked:
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         return self._column.gather(self._rows if rows is None else self._rows[rows])
 
+    def read(self, rows: Positions) -> NDArray[Any]:
+        column, rows = self._column, self._rows[rows]
+        return column.read(rows) if isinstance(column, LazyColumn) else column.gather(rows)
 
-ColumnData = Column | Held | _Picked
+    def close(self) -> None:
+        """It is the column's own end that counts."""
+
+
+ColumnData = Column | Held | Picked | LazyColumn
 
 
 class _View:
@@ -65,6 +81,9 @@ class _View:
     def close(self) -> None:
         """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
         self._open = False
+        for column in self._columns.values():
+            if isinstance(column, LazyColumn):
+                column.close()
         self._columns.clear()
         self._gathered.clear()
         self._resident.clear()
@@ -88,7 +107,7 @@ class _View:
         """`columns` are handed out whole; () is a loader."""
         self._require_open()
 
-    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, _Picked]:
+    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Picked]:
         """Columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
         self._require_open()
         rows = np.asarray(rows)
@@ -96,7 +115,7 @@ class _View:
         if rows.ndim != 1 or (rows.dtype == bool and len(rows) != self._count):
             form = f"{rows.dtype} of shape {rows.shape}"
             raise PluginError(f"name a part of {self._count} samples by positions or a bool for each, not by {form}.")
-        return {name: _Picked(self._columns[name], where) for name in names}
+        return {name: Picked(self._columns[name], where) for name in names}
 
     def _column(self, name: str) -> NDArray[Any]:
         self._require_open()
@@ -105,32 +124,60 @@ class _View:
         return self._gathered[name]
 
     def _tensor(self, column: str, device: str) -> torch.Tensor:
-        """The column as it lies in memory, (N, ...), on `device`; moved there once."""
+        """The column as it lies in memory, (N, ...), on `device`; moved there once. A lazy one lies nowhere yet."""
         import torch
 
+        self._require_open()
         key = (column, device)
         if key not in self._resident:
-            self._resident[key] = torch.from_numpy(_numbers(self._column(column))).to(device)
+            held = self._columns[column]
+            if isinstance(held, LazyColumn) and column not in self._gathered:
+                from ianvs.exam.scenarios.lazy_rows import LazyRows
+
+                with torch.inference_mode(False):
+                    found: torch.Tensor = LazyRows(held)
+            else:
+                found = torch.from_numpy(_numbers(self._column(column)))
+            self._resident[key] = found.to(device)
         return self._resident[key]
 
     def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
         """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
         self._require_open()  # it may have ended between the call and the first batch
-        small = sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
+        lazy = [held for column in columns if isinstance(held := self._columns[column], LazyColumn)]
+        small = not lazy and sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
-        for start in range(0, self._count, batch_size):
+
+        def batch(start: int) -> Any:
             self._require_open()
             rows = where[start : start + batch_size]
-            batch = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
-            yield tuple(batch) if len(batch) > 1 else batch[0]
+            found = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
+            return tuple(found) if len(found) > 1 else found[0]
+
+        starts = range(0, self._count, batch_size)
+        workers = max((held.workers for held in lazy), default=1)
+        if workers == 1:
+            yield from map(batch, starts)
+            return
+        with ThreadPoolExecutor(workers) as ahead:  # the next batches are read while one is learned from
+            coming: deque[Future[Any]] = deque()
+            for start in starts:
+                coming.append(ahead.submit(batch, start))
+                if len(coming) > _AHEAD * workers:
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
 
     def _rows(self, column: str, rows: torch.Tensor, device: str, small: bool) -> torch.Tensor:
         import torch
 
         if small:
             return self._tensor(column, device).index_select(0, rows)
-        known = self._gathered.get(column)
-        values = self._columns[column].gather(rows.numpy()) if known is None else known[rows.numpy()]
+        known, held = self._gathered.get(column), self._columns[column]
+        if known is not None:
+            values = known[rows.numpy()]
+        else:
+            values = held.read(rows.numpy()) if isinstance(held, LazyColumn) else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
 
 
@@ -187,7 +234,10 @@ class TrainView(_View):
     def classes(self) -> tuple[int, ...] | None:
         """Class indices among the labels; None where labels are no classes."""
         self._require_open()
-        labels = self._columns["y"].gather() if self._labelled else np.empty(0, np.int64)
+        column = self._columns["y"]
+        if isinstance(column, LazyColumn) and len(column.shape) > 1:
+            return None
+        labels = column.gather() if self._labelled else np.empty(0, np.int64)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             return None
         return tuple(label for label in np.unique(labels).tolist() if label >= 0)
@@ -284,10 +334,16 @@ class TestView(_View):
         return TestView(self._picked(rows, ("x",))["x"], name=self._name)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.x)
+        self._require_open()
+        return iter(self.x) if not self._columns["x"].lazy else map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.x[index]
+        self._require_open()
+        column = self._columns["x"]
+        if not column.lazy or "x" in self._gathered:
+            return self.x[index]
+        rows = np.arange(len(self))[index]
+        return column.gather(rows) if rows.ndim else column.gather(rows[None])[0]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.x, dtype=dtype) if copy else np.asarray(self.x, dtype=dtype)

@@ -131,7 +131,9 @@ class Peer:
     def _header(self) -> tuple[bytes, tuple[int, ...]]:
         size = socket.CMSG_SPACE(_MOST_FILES * array.array("i").itemsize)
         try:
-            header, extra, _, _ = self._end.recvmsg(_HEADER.size, size, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC)
+            header, extra, _, _ = self._end.recvmsg(
+                _HEADER.size, size, socket.MSG_WAITALL | getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+            )
         except OSError as error:
             raise Gone from error
         files = array.array("i")

@@ -16,7 +16,13 @@ from ianvs.results.comparing.merge_sources import Source, StoredCase, read_sourc
 from ianvs.results.stored import Results
 from ianvs.store import replace_folder
 
-_WRITTEN_ONCE = ("case.json", "result.json", "rounds", "scores")  # of a case; the rest is a plugin's, or grows
+_WRITTEN_ONCE = (
+    "case.json",
+    "result.json",
+    "answers.zip",
+    "rounds",
+    "scores",
+)  # of a case; the rest is a plugin's, or grows
 
 
 @dataclass(frozen=True)

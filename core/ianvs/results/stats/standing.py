@@ -134,8 +134,7 @@ def pareto_front(scores: Array, better: NDArray[np.bool_], costs: Array, toleran
     room = 1 + np.array(tolerance or [0.0] * costs.shape[1])
     front: list[int] = []
     for j in np.lexsort([*costs.T[::-1], -scores]).tolist():
-        if not any(
-            (costs[i] <= costs[j] * room).all() and (better[i, j] or (costs[i] * room < costs[j]).any()) for i in front
-        ):
+        no_worse = (costs[front] <= costs[j] * room).all(axis=1)
+        if not (no_worse & (better[front, j] | (costs[front] * room < costs[j]).any(axis=1))).any():
             front.append(j)
     return sorted(front)

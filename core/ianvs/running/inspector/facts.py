@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.paradigms import Paradigm, find_paradigm
 from ianvs.plugins.loader import load_once, reference_of
 from ianvs.plugins.signature import constructor_parameters
-from ianvs.plugins.source import source_of
+from ianvs.plugins.source import file_digests
 from ianvs.store.keys import digest
 
 Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
@@ -80,7 +80,7 @@ def look_at_plugin(plugin: tuple[str | None, str]) -> Answer:
         takes = constructor_parameters(load_once(url, name).target)
     except Exception:
         return asdict(PluginFacts(arguments, bound, None))
-    reference = ReferenceFacts(url, name, None if takes.open else takes.names, digest(source_of(url, name)))
+    reference = ReferenceFacts(url, name, None if takes.open else takes.names, digest(file_digests(url, name)))
     return asdict(PluginFacts(arguments, bound, reference))
 
 

@@ -14,7 +14,7 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metric_header
-from ianvs.plugins.source import source_of
+from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.isolated import Isolated, Unanswered
 from ianvs.processes.sealing.places import allowed_paths, denied_paths
@@ -102,7 +102,7 @@ class Inspector:
     def _answer(self, kind: _Kind, url: str | None, name: str, asked: object, more: object = None) -> Answer | str:
         """What the file says, or in words why it says nothing. more: what the answer depends on beside its source."""
         try:
-            source = source_of(url, name, job=self._job.file.parent)
+            source = file_digests(url, name, job=self._job.file.parent)
         except OSError:  # it is gone, which the loader tells
             source = {}
         file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
@@ -147,7 +147,7 @@ def _same_reference(answer: Mapping[str, object]) -> bool:
     """Unless the source of the class that trains plainly is another one now."""
     try:
         facts = _PLUGIN_FACTS.validate_python(answer).reference
-        return facts is not None and facts.source == digest(source_of(facts.url, facts.name))
+        return facts is not None and facts.source == digest(file_digests(facts.url, facts.name))
     except (ValueError, OSError):  # its file is gone
         return False
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ianvs.base.types import TestCase
 from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.plugins.authors_files import kept
 from ianvs.running.planning.cases import PlannedAlgorithm
-from ianvs.running.planning.identity import train_ratio
+from ianvs.running.planning.identity import authored, train_ratio
 from ianvs.running.planning.kept_code import KeptCode, kept_files
 from ianvs.running.planning.plan import Plan
 
@@ -50,10 +51,12 @@ class CaseRequest:
     working_directory: Path | None  # of plugins, where their contract names one
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
 
-    def exam(self, progress: Callable[[float], None] | None = None) -> Exam:
+    def exam(self, progress: Callable[[Any], None] | None = None) -> Exam:
         """The exam that the case takes, with its data. Raises ConfigError or DataError."""
-        cache = self.workspace / "cache"
-        return open_exam(self.testenv, cache, self.splitting_method, as_one=self.as_one, progress=progress)
+        cache, facts = self.workspace / "cache", self.identity.get("exam")
+        known = str(facts["dataset"]) if isinstance(facts, Mapping) and "dataset" in facts else None
+        split = self.splitting_method
+        return open_exam(self.testenv, cache, split, as_one=self.as_one, progress=progress, known=known)
 
     def planned_code(self) -> AbstractContextManager[None]:
         """Inside, authors' files are what they were when the case was planned. Raises DamagedError."""
@@ -74,6 +77,8 @@ def case_request(
     code: as `keep_code` has kept it.
     """
     job = plan.job
+    urls = {url for _, url, _, _ in authored(algorithm.spec)}
+    source = {name: bytes_ for one in code if str(one.file) in urls for name, bytes_ in one.digests}
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
@@ -92,7 +97,7 @@ def case_request(
         saved_mb=job.limits.saved_mb,
         secrets=plan.secrets,
         code=code,
-        provenance=provenance,
+        provenance={**provenance, "source": source},
         working_directory=job.working_directory,
         until=algorithm.until,
     )

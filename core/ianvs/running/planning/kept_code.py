@@ -6,6 +6,7 @@ imports by a name that it computes, and files that it reads, are the author's.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,11 +25,15 @@ from ianvs.store import CodeStore
 
 @dataclass(frozen=True)
 class KeptCode:
-    """The source files of one author's file. key: of the CodeStore. up: how far above `file` their folder lies."""
+    """The source files of one author's file. key: of the CodeStore. up: how far above `file` their folder lies.
+
+    digests: (name, sha256 of its bytes) of each.
+    """
 
     file: Path
     up: int
     key: str
+    digests: tuple[tuple[str, str], ...] = ()
 
 
 def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
@@ -36,8 +41,10 @@ def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
     store, found = CodeStore(plan.job.workspace), []
     for entry, files in _files(plan).items():
         home = Path(os.path.commonpath([path.parent for path in files]))
-        key = store.keep({path.relative_to(home).as_posix(): path.read_bytes() for path in files})
-        found.append(KeptCode(entry, len(entry.resolve().relative_to(home).parts) - 1, key))
+        contents = {path.relative_to(home).as_posix(): path.read_bytes() for path in files}
+        digests = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in sorted(contents.items()))
+        up = len(entry.resolve().relative_to(home).parts) - 1
+        found.append(KeptCode(entry, up, store.keep(contents), digests))
     known: dict[tuple[object, ...], dict[str, str]] = {}
     for algorithm in plan.algorithms:
         authors = tuple(authored(algorithm.spec))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -23,6 +24,7 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
+from ianvs.running.planning.stored_cases import stored_cases, stored_ids
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
@@ -83,8 +85,18 @@ class Plan:
         return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
+        return self._looked_at(self.cases())
+
+    def stored(self) -> Iterator[PlannedCase]:
+        """Those of which something is stored, in the same order; all others, and there may be a million, are new."""
+        if self._chosen:
+            ids = stored_ids(self.store)
+            return self._looked_at((case, of) for case, of in self.cases() if case.id in ids or of.trial)
+        return self._looked_at(stored_cases(self.algorithms, self.job.seeds, self.store))
+
+    def _looked_at(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
-        for case, algorithm in self.cases():
+        for case, algorithm in cases:
             if algorithm.exam_id not in damage:
                 kept = not contract_of(self.job).runs_cases  # else nothing of an exam is
                 damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if kept else None
@@ -168,14 +180,54 @@ class Plan:
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
         if case.role == REPEAT:
             return "a repetition, never run"
+        found = self.earlier(case, algorithm)
+        return "never run" if found is None else f"{CHANGED_SINCE} {found.case_id[:8]}: {'; '.join(found.differences)}"
+
+    def earlier(self, case: TestCase, algorithm: PlannedAlgorithm) -> EarlierCase | None:
+        """What this job has stored of the same algorithm, hyperparameters and seed under another identity."""
         predecessor = self.store.predecessor(case) or ""
         before = None
         with suppress(DamagedError):
             before = self.store.identity(predecessor) if predecessor else None
         if before is None or predecessor in self._of_other_jobs:
-            return "never run"
+            return None
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
-        return f"{CHANGED_SINCE} {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
+        same_exam = before["exam_id"] == algorithm.exam_id
+        return EarlierCase(predecessor, tuple(identity_differences(before, now)), same_exam)
+
+
+@dataclass(frozen=True)
+class EarlierCase:
+    """A case that was made before something changed. differences: what, in words. same_exam: whether it is no part of
+    the exam."""
+
+    case_id: str
+    differences: tuple[str, ...]
+    same_exam: bool
+
+    @property
+    def said(self) -> str:
+        """As in "made by an earlier plugin.py"."""
+        files = [one.removeprefix("source ") for one in self.differences if one.startswith("source ")]
+        others = [one for one in self.differences if not one.startswith("source ")]
+        by = [f"by an earlier {one}" for one in files] + (
+            [f"before these changed: {', '.join(others)}"] if others else []
+        )
+        return " and ".join(by)
+
+
+def earlier_cases(plan: Plan) -> Iterator[tuple[TestCase, EarlierCase]]:
+    """Cases of the plan that have not run, of which the job has stored an earlier one in the same exam."""
+    stored = stored_ids(plan.store)
+    for case, algorithm in plan.cases() if stored else ():
+        if case.id not in stored and not case.role and (found := plan.earlier(case, algorithm)) and found.same_exam:
+            yield case, found
+
+
+def said_of_earlier(found: Iterable[EarlierCase]) -> list[str]:
+    """A sentence for each change, as "12 cases were made by an earlier plugin.py"."""
+    counts = Counter(one.said for one in found)
+    return [f"{count} case{' was' if count == 1 else 's were'} made {said}" for said, count in counts.items()]
 
 
 def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] = ()) -> Plan:

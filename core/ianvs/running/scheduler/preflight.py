@@ -296,7 +296,14 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem
     task = Task(
         f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
     )
-    code, problems = run_alone(flight.engine, task, lambda fraction: listener.preparing(name, float(fraction)))
+
+    def told(payload: Any) -> None:
+        if isinstance(payload, str):
+            listener.said_of(name, payload)
+        else:
+            listener.preparing(name, float(payload))
+
+    code, problems = run_alone(flight.engine, task, told)
     if code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
     return list(problems or ())

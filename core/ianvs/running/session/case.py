@@ -87,6 +87,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
 def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:
     """Answer whatever has not been answered yet. What is to be said in the result, beside scores; None: it pauses."""
     case = request.case
+    store.unpack(case.id)
     state = store.state(case.id, thoroughly=True)
     if (contract := contract_named(request.algorithm.contract)).runs_cases:
         if state.status is None or state.damaged:

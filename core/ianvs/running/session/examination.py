@@ -43,6 +43,7 @@ from ianvs.running.session.more_answers import (
     probed_labels,
 )
 from ianvs.running.session.remote import Answering, Learner, Model
+from ianvs.running.session.row_server import RowServer
 
 
 @dataclass(frozen=True)
@@ -238,9 +239,9 @@ class Examination:
                 samples = columns_of(question.parts, ("x",), question.order)["x"]
                 shows = question.method == METHOD
                 replies = columns_of(question.parts, ("y",), question.order)["y"] if shows else None
-                writer = ArrayWriter(samples.nbytes, self._folder)
+                writer, lender = ArrayWriter(0, self._folder), RowServer(self._folder)
                 body: dict[str, object] = {
-                    "x": writer.column(samples),
+                    "x": lender.told(samples, writer),
                     "y": None if replies is None else writer.column(replies),
                     "name": question.name,
                     "context": question.context,
@@ -253,18 +254,21 @@ class Examination:
                     "quiet": taught == 0 or tried,
                     "tried": tried,
                 }
-                files = [writer.sealed()]
+                files = [writer.sealed(), *lender.door()]
                 if question.adapted is not None:
                     labelled = ArrayWriter(0, self._folder)
-                    view = described(self._feed.adaptation(question.adapted), labelled)
-                    body["adapt"] = {"view": view, "classes": question.adapted.classes, "task": question.adapted.name}
-                    files.append(labelled.sealed())
+                    lent = RowServer(self._folder)
+                    view = described(self._feed.adaptation(question.adapted), labelled, lent)
+                    adapted = {"view": view, "classes": question.adapted.classes, "task": question.adapted.name}
+                    body["adapt"] = {**adapted, "at": len(files)}
+                    files += [labelled.sealed(), *lent.door()]
                 began, cpu = time.perf_counter(), cpu_seconds(pid)
                 reply = copy.call("ask", body, files)
                 if timed:
                     self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
                 for file in files:
                     os.close(file)
+                lender.close()
                 yield self._read(question, read(Answer, reply.body), reply.files)
 
     def _read(self, question: _Question, answer: Answer, files: Sequence[int]) -> Predictions:
@@ -339,7 +343,7 @@ def _secret(exam: Exam) -> str:
     """What the true labels say, which a learner never sees: the order of questions follows from it."""
     sha = hashlib.blake2b(digest_size=16)
     for test in exam.tests:
-        labels = np.asarray(exam.dataset.test.y[test.test[:4096]])
+        labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _MANY]])
         sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
         sha.update(np.ascontiguousarray(test.test).tobytes())
     return sha.hexdigest()

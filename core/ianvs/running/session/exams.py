@@ -44,6 +44,10 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
     if problems := _misfits(exam, request.testenv):
         return problems
     cache = request.workspace / "cache"
+    try:
+        data.try_pictures(exam.dataset, report)
+    except data.SourceError as error:
+        return list(error.problems)
     write_memo(_fit(cache, request.exam_id, request.testenv), request.exam_id)
     data.find_doubts(exam.dataset, cache)
     if store.damage(request.exam_id, thoroughly=True) is not None:

@@ -12,6 +12,7 @@ from ianvs.processes.sealing.peer import Message
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.session.feed import Chunk, DataFeed, Handout, joined
 from ianvs.running.session.learner_messages import FeedCall
+from ianvs.running.session.row_server import LENT, RowServer
 
 _BLOCK = 1 << 24  # bytes of a stream that are handed over at once; the learner sees one chunk after the other
 
@@ -31,9 +32,21 @@ class TrainingDataServer:
         self._reference = reference
         self.saw_past_rounds = False
         self.step = self.samples = 0
+        self._lent: list[RowServer] = []
 
     def begin(self, step: int) -> None:
         self.step, self.samples = step, 0
+        self.take_back()
+
+    def take_back(self) -> None:
+        """Nothing of what was lent can be read any more."""
+        while self._lent:
+            self._lent.pop().close()
+
+    def lender(self) -> RowServer:
+        """Of columns that are lent up to `take_back`."""
+        self._lent.append(RowServer(self._folder))
+        return self._lent[-1]
 
     def hand_out(self, asked: FeedCall) -> Message:
         """What was asked for. Raises ExamRuleError and PluginError, which are the learner's."""
@@ -57,9 +70,10 @@ class TrainingDataServer:
         else:
             views = [self._feed.rounds(first, last, asked.share, asked.skew)]
         self.samples += sum(map(len, views))
-        writer = ArrayWriter(_bytes(views), self._folder)
-        body = {"free": free, "classes": classes, "told": told, "views": [described(view, writer) for view in views]}
-        return Message(body, (writer.sealed(),))
+        writer, lender = ArrayWriter(_written(views), self._folder), self.lender()
+        handed = [described(view, writer, lender) for view in views]
+        body = {"free": free, "classes": classes, "told": told, "views": handed}
+        return Message(body, (writer.sealed(), *lender.door()))
 
     def _require(self, asked: FeedCall) -> None:
         first, last, (k, n), count = asked.first, asked.last, asked.share, len(self._exam.rounds)
@@ -116,10 +130,14 @@ class TrainingDataServer:
         }
 
 
-def described(view: Handout, writer: ArrayWriter) -> dict[str, object]:
-    """`view` in words, its columns in the file of `writer`."""
-    columns = {name: writer.column(column) for name, column in view.columns.items()}
+def described(view: Handout, writer: ArrayWriter, lender: RowServer) -> dict[str, object]:
+    """`view` in words, its columns in the file of `writer` or lent."""
+    columns = {name: lender.told(column, writer) for name, column in view.columns.items()}
     return {"name": view.name, "passes": view.passes, "labelled": view.labelled, "columns": columns}
+
+
+def _written(views: list[Handout]) -> int:
+    return sum(column.nbytes for view in views for column in view.columns.values() if column.nbytes < LENT)
 
 
 def _bytes(views: list[Handout]) -> int:

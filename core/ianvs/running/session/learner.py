@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
-from ianvs.exam.scenarios.parts import Held, Part
-from ianvs.exam.scenarios.views import TestView, TrainView
+from ianvs.exam.scenarios.parts import Part
+from ianvs.exam.scenarios.views import ColumnData, Picked, TestView, TrainView
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, Spec
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
@@ -42,7 +42,6 @@ _CLOSED = (
     "`sealing: open` in the job lifts that (docs/trust.md)."
 )
 
-_Samples = NDArray[Any] | list[Any]
 _Order = Callable[[Mapping[str, Any], tuple[int, ...]], Message | None]
 
 
@@ -132,7 +131,7 @@ class LearnerHost:
     def _train(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         session = self._session
         session.begin(body["step"])
-        session.valid = session.view(body["valid"], mapped(files[0])) if body["valid"] else None
+        session.valid = session.view(body["valid"], session.columns(files)) if body["valid"] else None
         session.paradigm.train(body["step"], session)
         measure.synchronise()
         return self._state()
@@ -175,51 +174,62 @@ class LearnerHost:
 
     def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         """A question of the keeper: its samples lie in files[0], where there are labels to adapt to in files[1]."""
-        memory = mapped(files[0])
-        x = unpacked(memory, body["x"])
+        at = body["adapt"]["at"] if body["adapt"] else len(files)
+        came = self._session.columns(files[:at])
+        x, writer = came.of(body["x"]), ArrayWriter()
         context = self._context(body)
         if body["first"]:
             self._saved = None
         if body["tried"]:
             start_generators(self._session.seed, "tried")
         if body["method"] != "predict":
-            y = None if body["y"] is None else unpacked(memory, body["y"])
+            y = None if body["y"] is None else came.of(body["y"])
             said = Predictions(self._beside_labels(x, y, body, context))
+            told = _written(said.labels, writer)
         elif (adapt := body["adapt"]) is None:
-            said = self._said(body, x, context)
+            told, said = self._said(body, x, context, writer)
         else:
-            view = self._session.view(adapt["view"], mapped(files[1]))
+            view = self._session.view(adapt["view"], self._session.columns(files[at:]))
             with self._session.as_copy(self._copied(adapt["task"], body["taught"])):
                 for data in self._session.adaptation(view, context, tuple(adapt["classes"])):
                     self._session.paradigm.adapt(data, self._session)
-                said = self._said(body, x, context)
+                told, said = self._said(body, x, context, writer)
         measure.synchronise()
-        writer = ArrayWriter()
-        labels = said.labels
-        told = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
         extras = {name: writer.array(values) for name, values in said.extras.items()}
         return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _said(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
+    def _said(
+        self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any], writer: ArrayWriter
+    ) -> tuple[Spec, Predictions]:
+        """(where the labels lie, answers without labels); what is asked in pieces is written as it comes."""
         count = max(1, len(x))
         size = self._kind.batch_limit or count
-        pieces = [self._piece(body, x[start : start + size], context) for start in range(0, count, size)]
-        if len(pieces) == 1:
-            return pieces[0]
-        extras = {name: [one.extras[name] for one in pieces if name in one.extras] for name in pieces[0].extras}
-        labels = np.concatenate([one.labels for one in pieces])
-        return Predictions(labels, {name: np.concatenate(values) for name, values in extras.items()})
+        if size >= count:
+            said = self._piece(body, x, context)
+            return _written(said.labels, writer), said
+        rows = np.arange(len(x))
+        extras: dict[str, list[NDArray[Any]]] = {}
 
-    def _piece(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
+        def pieces() -> Iterator[NDArray[Any]]:
+            for start in range(0, count, size):
+                said = self._piece(body, Picked(x, rows[start : start + size]), context)
+                for name, values in said.extras.items():
+                    extras.setdefault(name, []).append(values)
+                yield np.asarray(said.labels)
+
+        told = writer.joined(pieces())
+        return told, Predictions(np.empty(0), {name: np.concatenate(values) for name, values in extras.items()})
+
+    def _piece(self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]) -> Predictions:
         """Checked answers to samples that are asked at once."""
         session, count = self._session, len(x)
-        held = Held(x)
         shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
-        part = Part(Samples(held.gather(), shape, np.empty(0, str)), np.arange(count))
+        samples = np.broadcast_to(np.uint8(0), (count,)) if x.lazy else x.gather()
+        part = Part(Samples(samples, shape, np.empty(0, str)), np.arange(count))
         check = self._kind.checker(part, len(self._brief.classes), unseen=self._brief.rules.unseen != "none")
-        data = TestView(held, name=body["name"])
+        data = TestView(x, name=body["name"])
         said: object = session.paradigm.predict(data, context, session)
         data.close()
         if not isinstance(said, Predictions):
@@ -234,7 +244,7 @@ class LearnerHost:
         return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 
     def _beside_labels(
-        self, x: _Samples, y: _Samples | None, body: Mapping[str, Any], context: Mapping[str, Any]
+        self, x: ColumnData, y: ColumnData | None, body: Mapping[str, Any], context: Mapping[str, Any]
     ) -> NDArray[Any]:
         """Checked, what a method of the base model says of all samples; y: their replies, where it is shown them."""
         method, learner = body["method"], self._session.module("basemodel")
@@ -243,9 +253,9 @@ class LearnerHost:
                 f"`linear_probe: true` asks for the features behind {learner.name}'s answers, and it has no method "
                 "features(data, **context) that returns an (N, D) array."
             )
-        data: TestView | TrainView = TestView(Held(x), name=body["name"])
+        data: TestView | TrainView = TestView(x, name=body["name"])
         if y is not None:
-            data = TrainView({"x": Held(x), "y": Held(y)}, name=body["name"])
+            data = TrainView({"x": x, "y": y}, name=body["name"])
         try:
             found = self._session.call(learner, method, data, **context)
         finally:
@@ -294,6 +304,10 @@ class LearnerHost:
             unscored=self._unscored(),
         )
         return Message(state.model_dump())
+
+
+def _written(labels: NDArray[Any] | list[Any], writer: ArrayWriter) -> Spec:
+    return writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
 
 
 def _is_refused(error: BaseException | None) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from ianvs.base.errors import DamagedError
 from ianvs.base.types import Asked, Predictions, RoundResult, ScoreMatrix
 from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.encoded_pictures import encoded_in
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.scenarios.exam import Round, TestSet
 from ianvs.running.planning.case_request import CaseRequest
@@ -39,7 +40,9 @@ def content(samples: Samples, part: Round | TestSet) -> str:
     for start in range(0, len(positions), block):
         chosen = positions[start : start + block]
         for column in (samples.x, samples.y):
-            values = np.ascontiguousarray(column[chosen])
+            # Of pictures that stay encoded, what their files hold and how they are decoded: nothing is decoded here.
+            encoded = encoded_in(column)
+            values = np.ascontiguousarray(column[chosen] if encoded is None else encoded.known(chosen))
             sha.update(repr(values.tolist()).encode() if values.dtype == object else values.data.cast("B"))
         sha.update(repr((samples.x.shape[1:], samples.x.dtype.str)).encode())
     return sha.hexdigest()

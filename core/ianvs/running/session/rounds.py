@@ -179,10 +179,12 @@ class CaseRounds:
         if valid is None:
             self.learner.train(index, None, ())
             return
-        writer = ArrayWriter(sum(column.nbytes for column in valid.columns.values()), self._store.folder(self._id))
-        told = described(valid, writer)
-        self.learner.train(index, told, (writer.sealed(),))
-        os.close(writer.file)
+        writer, lender = ArrayWriter(0, self._store.folder(self._id)), self._data_server.lender()
+        told = described(valid, writer, lender)
+        files = (writer.sealed(), *lender.door())
+        self.learner.train(index, told, files)
+        for file in files:
+            os.close(file)
 
     def _result(self, index: int, name: str, adopted: bool, scores: tuple[float, float] | None) -> RoundResult:
         learner, state, asked = self.learner, self.learner.state, self._examination.spent

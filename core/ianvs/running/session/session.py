@@ -22,12 +22,13 @@ from ianvs.exam.data.options import Options
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.parts import Held
-from ianvs.exam.scenarios.views import TrainView
+from ianvs.exam.scenarios.views import ColumnData, TrainView
 from ianvs.plugins.signature import Late
 from ianvs.processes.sealing.peer import Message
 from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner_messages import FeedCall, Progress
+from ianvs.running.session.lent_rows import Columns
 from ianvs.running.session.measure import synchronise
 from ianvs.running.session.modules import AuthorsModule, Modules, Taught, start_generators
 
@@ -90,7 +91,7 @@ class CaseSession:
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
         self.keeper: Keeper
         self.paradigm, self._brief = paradigm, brief
-        self._device, self._folder = device, folder
+        self._device, self._folder, self._threads = device, folder, request.threads
         self._fed: dict[int, _Fed] = {}  # open views by id
         self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
         self._passed: dict[int, dict[Share, int]] = {}  # over rounds or chunks, in this step, by number
@@ -181,10 +182,13 @@ class CaseSession:
         draws = Late(partial(generator, self.seed, number, "plugin"))  # takes as long as a small layer
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
-    def view(self, told: Mapping[str, Any], memory: memoryview, passed: int = 0) -> TrainView:
-        """What the keeper describes, in `memory`."""
-        columns = {name: Held(unpacked(memory, spec)) for name, spec in told["columns"].items()}
-        return self._train_view(told, columns, passed)
+    def columns(self, files: tuple[int, ...]) -> Columns:
+        """What came along in `files`."""
+        return Columns(files, self._threads)
+
+    def view(self, told: Mapping[str, Any], came: Columns, passed: int = 0) -> TrainView:
+        """What the keeper describes, among what `came` along."""
+        return self._train_view(told, {name: came.of(spec) for name, spec in told["columns"].items()}, passed)
 
     def adaptation(self, view: TrainView, context: Mapping[str, Any], classes: tuple[int, ...]) -> Iterator[TrainView]:
         """What a copy of the learner is adapted on before it answers; the learner itself goes on as it is.
@@ -198,9 +202,9 @@ class CaseSession:
 
     def _whole(self, told: Message, first: int, share: Share) -> _Fed:
         """Rounds from `first` on as one view; the rounds before beside it, for who sees them."""
-        body, memory = told.body, mapped(told.files[0])
+        body, came = told.body, self.columns(told.files)
         passed = 0 if body["free"] else self._gone_over(first, share)
-        views = [self.view(view, memory, passed) for view in body["views"]]
+        views = [self.view(view, came, passed) for view in body["views"]]
         context: dict[str, Any] = dict(body["told"])
         if "task_classes" in context:
             context["task_classes"] = tuple(context["task_classes"])
@@ -233,7 +237,7 @@ class CaseSession:
                 return
             told = self.keeper.call("feed", {**asked.model_dump(), "after": chunks[-1]["number"]})
 
-    def _train_view(self, told: Mapping[str, Any], columns: Mapping[str, Held], passed: int) -> TrainView:
+    def _train_view(self, told: Mapping[str, Any], columns: Mapping[str, ColumnData], passed: int) -> TrainView:
         return TrainView(columns, name=told["name"], passes=told["passes"], passed=passed, labelled=told["labelled"])
 
     def _fed_as(self, argument: object) -> _Fed | None:

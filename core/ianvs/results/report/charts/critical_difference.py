@@ -62,9 +62,13 @@ def groups_not_apart(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tup
     order: indices of methods, the best first. apart: (m, m).
     """
     found: list[tuple[int, int]] = []
+    ordered = apart[np.ix_(order, order)]
+    # By place, where a run may begin at the earliest that has it in it.
+    begins = [int(np.flatnonzero(ordered[:place, place]).max(initial=-1)) + 1 for place in range(len(order))]
+    last = 0
     for first in range(len(order)):
-        last = first
-        while last + 1 < len(order) and not any(apart[order[n], order[last + 1]] for n in range(first, last + 1)):
+        last = max(first, last)
+        while last + 1 < len(order) and begins[last + 1] <= first:
             last += 1
         if last > first and not (found and found[-1][1] >= last):
             found.append((first, last))

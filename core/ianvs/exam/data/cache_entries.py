@@ -1,0 +1,74 @@
+"""What lies in a cache: for people who want to know, and to make room. Everything in it can be made again."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ianvs.exam.data.cache import UNFINISHED
+
+_WHAT = {
+    "rgb": "decoded pictures",
+    "labels": "decoded label pictures",
+    "encoded": "where pictures lie that stay encoded",
+    "files": "labels and names of listed files",
+    "list": "a list of files",
+    "table": "a table",
+    "features": "features of pictures",
+    "authored": "what an author's function returned",
+}
+_RECENT = 3600.0  # seconds in which a process may still be about to open what it has found
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """size: bytes on the disk. used: when it was used last, in seconds since 1970."""
+
+    folder: Path
+    size: int
+    used: float
+
+    @property
+    def what(self) -> str:
+        kind = _WHAT.get(self.folder.name.partition("-")[0], "samples")
+        return f"unfinished: {kind}" if self.unfinished else kind
+
+    @property
+    def unfinished(self) -> bool:
+        return self.folder.name.endswith(UNFINISHED)
+
+    def unused_for(self, days: float) -> bool:
+        """Whether nobody has used it for so long, and nobody can be about to."""
+        return time.time() - self.used > max(days * 86400, _RECENT)
+
+
+def cache_entries(cache: Path) -> list[CacheEntry]:
+    """The largest first. Small notes, such as digests of files, are left out."""
+    found = []
+    for folder in cache.iterdir() if cache.is_dir() else ():
+        if folder.is_dir() and "-" in folder.name:
+            stats = [path.stat() for path in folder.iterdir() if path.is_file()]
+            size = sum(getattr(one, "st_blocks", one.st_size / 512) * 512 for one in stats)
+            used = max([folder.stat().st_mtime, *(one.st_mtime for one in stats if folder.name.endswith(UNFINISHED))])
+            found.append(CacheEntry(folder, int(size), used))
+    return sorted(found, key=lambda one: (-one.size, one.folder.name))
+
+
+def remove_entries(entries: Iterable[CacheEntry]) -> list[CacheEntry]:
+    """Those that were removed: who has mapped their files keeps them. What is being made meanwhile stays."""
+    from filelock import FileLock, Timeout
+
+    removed = []
+    for one in entries:
+        lock = one.folder.with_name(f"{one.folder.name.removesuffix(UNFINISHED)}.lock")
+        try:
+            with FileLock(lock, timeout=0):
+                shutil.rmtree(one.folder)
+        except (Timeout, OSError):
+            continue
+        lock.unlink(missing_ok=True)
+        removed.append(one)
+    return removed

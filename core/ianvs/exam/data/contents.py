@@ -1,0 +1,106 @@
+"""What files hold, as digests: each is read once, ever, while its size and time of modification stay the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
+_BLOCK = 1 << 20  # bytes that are read at a time
+_DIGEST = 32
+
+Contents = tuple[NDArray[np.int64], NDArray[np.uint8]]
+"""((N, 2) size in bytes and modification time in ns, (N, 32) SHA-256) of files. Both were true at one time."""
+
+
+def contents(paths: Sequence[str], cache_dir: Path) -> Contents:
+    """Of each file, from what the cache knows of this list of files where it has not changed since. Raises OSError."""
+    memo = _memo(paths, cache_dir)
+    known = _known(memo, len(paths))
+    facts, digests = known or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
+    settled = time.time_ns() - SETTLED_NS
+    changed, young = False, list[int]()
+    for index, path in enumerate(paths):
+        if known is not None:
+            stat = os.stat(path)  # noqa: PTH116 - ten thousand of them: Path is slow
+            if (stat.st_size, stat.st_mtime_ns) == (facts[index, 0], facts[index, 1]):
+                continue
+        if known is not None and not changed:
+            facts, digests = facts.copy(), digests.copy()
+        changed = True
+        size, modified, digest = _read(path)
+        facts[index] = size, modified
+        digests[index] = np.frombuffer(digest, np.uint8)
+        if modified > settled:
+            young.append(index)
+    if changed:
+        _keep(memo, facts, digests, young)
+    return facts, digests
+
+
+def known_contents(paths: Sequence[str], cache_dir: Path) -> Contents:
+    """As `contents`, of files that were looked at just now; -1 in place of what may still change unseen."""
+    return _known(_memo(paths, cache_dir), len(paths)) or contents(paths, cache_dir)
+
+
+def _memo(paths: Sequence[str], cache_dir: Path) -> Path:
+    return cache_dir / "digests" / f"{paths_digest(paths)}.bin"
+
+
+def _read(path: str) -> tuple[int, int, bytes]:
+    """(size, modification time before it was read, SHA-256)"""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        stat = os.fstat(file)
+        block = os.read(file, _BLOCK)
+        found = hashlib.sha256(block)
+        while len(block) == _BLOCK or (block and stat.st_size > _BLOCK):
+            block = os.read(file, _BLOCK)
+            found.update(block)
+        return stat.st_size, stat.st_mtime_ns, found.digest()
+    finally:
+        os.close(file)
+
+
+def paths_digest(paths: Sequence[str]) -> str:
+    found = hashlib.sha256()
+    for start in range(0, len(paths), 4096):
+        found.update("\0".join(paths[start : start + 4096]).encode("utf-8", "surrogateescape") + b"\0")
+    return found.hexdigest()[:32]
+
+
+def _known(memo: Path, count: int) -> Contents | None:
+    """What `_keep` kept; None where nothing is, or it is damaged: it only saves time."""
+    try:
+        held = np.memmap(memo, np.uint8, "r")
+    except (OSError, ValueError):
+        return None
+    body = held[:-_DIGEST]
+    if len(body) != count * (16 + _DIGEST) or hashlib.sha256(body.data).digest() != held[-_DIGEST:].tobytes():
+        return None
+    return body[: 16 * count].view(np.int64).reshape(-1, 2), body[16 * count :].reshape(-1, _DIGEST)
+
+
+def _keep(memo: Path, facts: NDArray[np.int64], digests: NDArray[np.uint8], young: Sequence[int]) -> None:
+    """Whole or not at all. young: which may still change unseen."""
+    memo.parent.mkdir(parents=True, exist_ok=True)
+    part = memo.with_suffix(f".{secrets.token_hex(6)}.part")  # a pid is not one of its own in every container
+    if young:
+        facts = facts.copy()
+        facts[young] = -1
+    found = hashlib.sha256(facts.data)
+    found.update(digests.data)
+    with part.open("wb") as file:
+        file.write(facts.data)
+        file.write(digests.data)
+        file.write(found.digest())
+    if memo.is_dir():
+        memo.rmdir()  # none of ours
+    part.replace(memo)

@@ -1,0 +1,200 @@
+"""Picture files that stay encoded: an array whose rows are decoded where they are read, from then on nobody's to keep.
+
+It is kept in the cache as a folder of a few bytes a file: where each lies, and what it was when the samples were
+fingerprinted. One that has changed since is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ianvs.base.errors import Place, Problem
+from ianvs.exam.data.contents import Contents
+from ianvs.exam.data.decode import decode_labels, decode_picture
+from ianvs.exam.data.labels import Numbering
+from ianvs.exam.data.listing import SourceError
+
+_BLOCK = 1 << 22  # bytes that one thread decodes at a time
+_DIGEST = 16  # bytes of each file's SHA-256 that are kept
+
+
+class Coding:
+    """How the files of a column become arrays of one shape, all that has to be known to decode them elsewhere.
+
+    kind: "rgb" or "labels". size: (height, width) to which they are brought, or None. shape: of each array.
+    numberings: of label pictures, as [classes, owner].
+    """
+
+    def __init__(
+        self, kind: str, size: Sequence[int] | None, shape: Sequence[int], numberings: Sequence[Sequence[Any]] = ()
+    ) -> None:
+        self.kind, self.shape = kind, tuple(shape)
+        self.size: tuple[int, int] | None = None if size is None else (size[0], size[1])
+        self.numberings = [Numbering(tuple(classes), owner) for classes, owner in numberings]
+
+    def told(self) -> dict[str, Any]:
+        """What makes the same one again; ready for json."""
+        numberings = [[list(one.classes), one.owner] for one in self.numberings]
+        return {"kind": self.kind, "size": self.size, "shape": self.shape, "numberings": numberings}
+
+    @property
+    def row_bytes(self) -> int:
+        return math.prod(self.shape)
+
+    def decode(self, held: bytes, numbering: int, called: str) -> NDArray[np.uint8]:
+        """The array of a file that holds `held`. Raises SourceError, which names it as `called`."""
+        if self.kind == "rgb":
+            found = decode_picture(called, self.size, held)
+        else:
+            found = decode_labels(called, self.size, self.numberings[numbering], held)
+        if found.shape != self.shape:
+            (height, width), (h, w) = self.shape[:2], found.shape[:2]
+            raise unlike(called, (h, w), "others are", (height, width))
+        return found
+
+
+def unlike(path: str, found: tuple[int, int], other: str, expected: tuple[int, int]) -> SourceError:
+    """A picture has another size than others, in (height, width)."""
+    (h, w), (height, width) = found, expected
+    message = (
+        f"is {h}x{w} pixels (height x width), {other} {height}x{width}. "
+        "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
+    )
+    return SourceError([Problem(message, Place(Path(path)))])
+
+
+class EncodedPictures:
+    """(N, height, width, 3) uint8 pictures, or (N, height, width) label pictures; each read decodes anew.
+
+    It answers to what a memory map of the same pictures does. Raises SourceError where a file can't be decoded, has
+    another size than the others, or was changed after it was listed.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, folder: Path) -> None:
+        """folder: as `keep` has filled it."""
+        self.folder = folder
+        self.coding = Coding(**json.loads((folder / "coding.json").read_text()))
+        self._ends = np.load(folder / "ends.npy", mmap_mode="r", allow_pickle=False)
+        self._facts = np.load(folder / "facts.npy", mmap_mode="r", allow_pickle=False)
+        self.digests = np.load(folder / "digests.npy", mmap_mode="r", allow_pickle=False)
+        self.shape = (len(self._ends), *self.coding.shape)
+        self.ndim = len(self.shape)
+        self.nbytes = math.prod(self.shape)
+
+    @staticmethod
+    def keep(
+        folder: Path, coding: Coding, paths: Sequence[str], known: Contents, used: Sequence[int] | None = None
+    ) -> None:
+        """Fill `folder`. known: contents of the files. used: the position in `coding.numberings` of each file."""
+        ends, end = np.zeros(len(paths), np.int64), 0
+        with (folder / "names").open("wb") as names:
+            for index, path in enumerate(paths):
+                name = os.fsencode(path)
+                names.write(name)
+                ends[index] = end = end + len(name)
+        facts, digests = known
+        numbering = np.zeros(len(paths), np.int64) if used is None else np.asarray(used, np.int64)
+        np.save(folder / "ends.npy", ends)
+        np.save(folder / "facts.npy", np.column_stack([facts, numbering]))
+        np.save(folder / "digests.npy", digests[:, :_DIGEST])
+        (folder / "coding.json").write_text(json.dumps(coding.told()))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @cached_property
+    def _names(self) -> NDArray[np.uint8]:
+        return np.memmap(self.folder / "names", np.uint8, "r")
+
+    def path(self, index: int) -> str:
+        start = int(self._ends[index - 1]) if index else 0
+        return os.fsdecode(self._names[start : int(self._ends[index])].tobytes())
+
+    def known(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """(n, ...) numbers that differ where files or their numberings do."""
+        told = json.dumps(self.coding.told()).encode()
+        coding = np.frombuffer(hashlib.sha256(told).digest(), np.uint8)
+        return np.hstack([self.digests[rows], self._facts[rows, 2:].view(np.uint8), np.tile(coding, (len(rows), 1))])
+
+    def numbering(self, index: int) -> int:
+        return int(self._facts[index, 2])
+
+    def read(self, index: int) -> bytes:
+        """What is in a file. Raises SourceError unless it is what it was: by its size and time, or its digest."""
+        path = self.path(index)
+        size, modified, _ = self._facts[index].tolist()
+        try:
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - ten thousand of them: Path is slow
+                held = file.readall()
+                same = (len(held), os.fstat(file.fileno()).st_mtime_ns) == (size, modified)
+        except OSError as error:
+            message = f"can't be read: {error.strerror}. Pictures stay encoded, so their files are read until the end."
+            raise SourceError([Problem(message, Place(Path(path)))]) from None
+        if not same and hashlib.sha256(held).digest()[:_DIGEST] != self.digests[index].tobytes():
+            message = "was changed after the samples were listed. Run again: that is another exam."
+            raise SourceError([Problem(message, Place(Path(path)))])
+        return held
+
+    def decoded(self, index: int) -> NDArray[np.uint8]:
+        return self.coding.decode(self.read(index), self.numbering(index), self.path(index))
+
+    def __getitem__(self, index: Any) -> NDArray[np.uint8]:
+        if isinstance(index, int | np.integer):
+            return self.decoded(range(len(self))[int(index)])
+        rows = np.arange(len(self))[index]
+        found = np.empty((len(rows), *self.coding.shape), np.uint8)
+
+        def fill(places: range) -> None:
+            for place in places:
+                found[place] = self.decoded(int(rows[place]))
+
+        in_threads(fill, len(rows), self.coding.row_bytes, threads())
+        return found
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        return (self.decoded(index) for index in range(len(self)))
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return self[:].astype(dtype or np.uint8, copy=False)
+
+    def astype(self, dtype: DTypeLike, **how: Any) -> NDArray[Any]:
+        return self[:].astype(dtype, **how)
+
+
+def encoded_in(values: object) -> EncodedPictures | None:
+    """`values`, if they are pictures that stay encoded."""
+    return values if isinstance(values, EncodedPictures) else None
+
+
+def threads() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(do: Callable[[range], object], count: int, row_bytes: int, workers: int) -> None:
+    """`do` all of range(count), a block at a time, in threads that have ended when it returns.
+
+    Threads, since decoding holds no interpreter lock.
+    """
+    block = max(1, min(256, _BLOCK // max(1, row_bytes)))
+    blocks = [range(start, min(start + block, count)) for start in range(0, count, block)]
+    if workers == 1 or len(blocks) < 2:
+        for one in blocks:
+            do(one)
+        return
+    with ThreadPoolExecutor(min(workers, len(blocks))) as pool:
+        for _ in pool.map(do, blocks):
+            pass

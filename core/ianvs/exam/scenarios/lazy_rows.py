@@ -1,0 +1,152 @@
+"""A tensor over samples that are decoded when they are read.
+
+Picking rows of it decodes them, and no others; a part of its rows, or its axes in another order, is one of its kind.
+Whatever else is done with it is done with all of its rows, decoded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from ianvs.base.errors import PluginError
+from ianvs.exam.data.dataset import Positions
+from ianvs.exam.scenarios.parts import LazyColumn
+
+_SMALL = 1 << 26  # bytes up to which a part of the rows is decoded at once, so that it may be kept like any tensor
+_aten = torch.ops.aten
+
+
+class LazyRows(Tensor):
+    """(N, ...) rows of a lazy column, on the CPU; axes: in which order, the first being the samples."""
+
+    @staticmethod
+    def __new__(cls, column: LazyColumn, rows: Positions | None = None, axes: Sequence[int] | None = None) -> Self:
+        shape = (len(column) if rows is None else len(rows), *column.shape[1:])
+        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        order = range(len(shape)) if axes is None else axes
+        made: Self = Tensor._make_wrapper_subclass(
+            cls,
+            [shape[axis] for axis in order],
+            strides=[strides[axis] for axis in order],
+            dtype=torch.from_numpy(np.empty(0, column.dtype)).dtype,
+        )
+        made._column, made._order = column, tuple(order)
+        made._rows = np.arange(len(column)) if rows is None else rows
+        return made
+
+    _column: LazyColumn
+    _rows: Positions
+    _order: tuple[int, ...]
+
+    def __init__(self, column: LazyColumn, rows: Positions | None = None, axes: Sequence[int] | None = None) -> None:
+        super().__init__()
+
+    def decoded(self) -> Tensor:
+        """All rows, in memory."""
+        return self._taken(np.arange(len(self._rows)))
+
+    def numpy(self, *, force: bool = False) -> Any:
+        return self.decoded().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.decoded().numpy(), dtype)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self, **_: object) -> str:  # type: ignore[override]
+        return f"{type(self).__name__}(shape={tuple(self.shape)}, dtype={self.dtype})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self.decoded()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.decoded().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+
+    def _taken(self, places: Positions) -> Tensor:
+        """Those rows, in memory."""
+        return torch.from_numpy(self._column.gather(self._rows[places])).permute(self._order)
+
+    def _part(self, places: Positions) -> Tensor:
+        if len(places) * self.nbytes <= _SMALL * max(1, len(self._rows)):
+            return self._taken(places)
+        return LazyRows(self._column, self._rows[places], self._order)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        with torch.inference_mode(False):  # of a tensor from outside, what is made of it can't be one from within
+            return cls._dispatched(func, args, dict(kwargs or {}))
+
+    @classmethod
+    def _dispatched(cls, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        lazily = _LAZILY.get(func)
+        if lazily is not None and isinstance(args[0], cls):
+            found = lazily(*args, **kwargs)
+            if found is not NotImplemented:
+                return found
+        if func._schema.is_mutable:
+            raise PluginError("samples that are decoded when they are read can't be changed in place: take x.clone().")
+
+        def whole(one: Any) -> Any:
+            return one.decoded() if isinstance(one, LazyRows) else one
+
+        return func(*tree_map(whole, args), **tree_map(whole, kwargs))
+
+
+def _index_select(x: LazyRows, dim: int, index: Tensor) -> Any:
+    return x._taken(index.numpy()) if dim == 0 and index.device.type == "cpu" else NotImplemented
+
+
+def _index(x: LazyRows, indices: Sequence[Tensor | None]) -> Any:
+    if len(indices) != 1 or indices[0] is None or indices[0].ndim != 1:
+        return NotImplemented
+    chosen = indices[0].cpu()
+    return x._taken((chosen.nonzero()[:, 0] if chosen.dtype == torch.bool else chosen % len(x._rows)).numpy())
+
+
+def _select(x: LazyRows, dim: int, index: int) -> Any:
+    return x._taken(np.array([range(len(x._rows))[index]]))[0] if dim == 0 else NotImplemented
+
+
+def _slice(x: LazyRows, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return x._part(np.arange(len(x._rows))[slice(start, end, step)]) if dim == 0 else NotImplemented
+
+
+def _split(x: LazyRows, size: int | Sequence[int], dim: int = 0) -> Any:
+    if dim != 0:
+        return NotImplemented
+    count = len(x._rows)
+    sizes = [min(size, count - at) for at in range(0, count, size)] if isinstance(size, int) else list(size)
+    ends = np.cumsum(sizes)
+    return [LazyRows(x._column, x._rows[end - n : end], x._order) for n, end in zip(sizes, ends, strict=True)]
+
+
+def _permute(x: LazyRows, dims: Sequence[int]) -> Any:
+    axes = [dim % x.ndim for dim in dims]
+    return LazyRows(x._column, x._rows, [x._order[axis] for axis in axes]) if axes[0] == 0 else NotImplemented
+
+
+def _same(x: LazyRows) -> LazyRows:
+    return LazyRows(x._column, x._rows, x._order)
+
+
+_LAZILY: Mapping[Any, Callable[..., Any]] = {
+    _aten.index_select.default: _index_select,
+    _aten.index.Tensor: _index,
+    _aten.select.int: _select,
+    _aten.slice.Tensor: _slice,
+    _aten.split.Tensor: _split,
+    _aten.split_with_sizes.default: _split,
+    _aten.permute.default: _permute,
+    _aten.detach.default: _same,
+    _aten.alias.default: _same,
+}

@@ -1,0 +1,57 @@
+"""The cases of a plan of which something is stored, found from the disk: a grid may have a million others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+
+from ianvs.base.errors import DamagedError
+from ianvs.base.secrets import HIDDEN
+from ianvs.base.types import TestCase
+from ianvs.running.planning.cases import PlannedAlgorithm, axes, prefixed
+from ianvs.store import CaseStore
+from ianvs.store.keys import canonical
+
+
+def stored_ids(store: CaseStore) -> Set[str]:
+    """Names of the folders of cases."""
+    with suppress(FileNotFoundError):
+        return {name for name in os.listdir(store.root) if not name.startswith(".")}  # noqa: PTH208 - a million
+    return set()
+
+
+def stored_cases(
+    algorithms: Sequence[PlannedAlgorithm], seeds: Sequence[int], store: CaseStore
+) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
+    """In the order of the plan. Trials of searches are among them whether or not something is stored of them."""
+    ids = stored_ids(store)
+    told: dict[str, TestCase] = {}
+    for case_id in ids:
+        with suppress(DamagedError):
+            if (case := store.case(case_id)) is not None and HIDDEN not in canonical(case.hyperparameters):
+                told[case_id] = case
+    all_told = len(told) == len(ids)  # else what one does not tell has to be looked for
+    for algorithm in algorithms:
+        trials = algorithm.choices is not None
+        if not trials and all_told and len(algorithm) * len(seeds) > 2 * len(ids):
+            yield from ((case, algorithm) for case in _of_grid(algorithm, algorithm.seeds(seeds), told))
+        else:
+            yield from ((case, algorithm) for case in algorithm.cases(seeds) if trials or case.id in ids)
+
+
+def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], told: Mapping[str, TestCase]) -> list[TestCase]:
+    """Those of `told`, by id, that the algorithm's grid makes."""
+    values: dict[str, Sequence[object]] = {"": seeds}
+    for prefix, module in prefixed(algorithm.spec.modules):
+        values |= {prefix + name: (value,) for name, value in module.constants.items()}
+    values |= dict(axes(algorithm.spec.modules))
+    places = {name: {canonical(one): place for place, one in enumerate(of)} for name, of in values.items()}
+    found = []
+    for case_id, case in told.items():
+        chosen = {"": case.seed, **case.hyperparameters}
+        if chosen.keys() == places.keys():
+            where = [of.get(canonical(chosen[name]), -1) for name, of in places.items()]
+            if -1 not in where and (mine := algorithm.case(case.hyperparameters, case.seed)).id == case_id:
+                found.append(([*where[1:], where[0]], mine))
+    return [case for _, case in sorted(found, key=lambda one: one[0])]

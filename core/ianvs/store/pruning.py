@@ -1,0 +1,60 @@
+"""What a workspace could do without, and its removal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from filelock import Timeout
+
+from ianvs.base.errors import DamagedError
+from ianvs.store.case_store import CaseStore
+from ianvs.store.sealed import remove
+
+Kind = Literal["old", "finished", "lost"]
+
+
+@dataclass(frozen=True)
+class Prunable:
+    """kind: "old": a model of a round before the last that is stored. "finished": the model of a case that has ended
+    well, from which only a job with more rounds would go on. "lost": a case that no job of the workspace has any more.
+
+    algorithm: "" where the case does not tell. files, bytes: of what would be removed.
+    """
+
+    kind: Kind
+    case_id: str
+    algorithm: str
+    folder: Path
+    files: int
+    bytes: int
+
+
+def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
+    """wanted: ids of cases that a job has; all others are lost."""
+    for folder in sorted(store.root.glob("[!.]*")):
+        if folder.name not in wanted:
+            yield _of("lost", store, folder.name, folder)
+            continue
+        models = sorted(folder.glob("rounds/[0-9]*/model"), key=lambda model: int(model.parent.name))
+        yield from (_of("old", store, folder.name, model) for model in models[:-1])
+        if models and store.status(folder.name) == "finished":
+            yield _of("finished", store, folder.name, models[-1])
+
+
+def prune(store: CaseStore, found: Prunable) -> bool:
+    """Remove it; False, and it stays, where a process is at work on the case."""
+    with suppress(Timeout, OSError), store.lock(found.case_id).acquire(timeout=0):
+        remove(found.folder)
+        return not found.folder.exists()
+    return False
+
+
+def _of(kind: Kind, store: CaseStore, case_id: str, folder: Path) -> Prunable:
+    case, sizes = None, [path.lstat().st_size for path in folder.rglob("*") if not path.is_dir()]
+    with suppress(DamagedError):
+        case = store.case(case_id)
+    return Prunable(kind, case_id, case.algorithm if case else "", folder, len(sizes), sum(sizes))

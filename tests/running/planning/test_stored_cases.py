@@ -1,0 +1,122 @@
+"""The cases of a plan that are stored, found from the disk as the plan finds them one by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ianvs
+from ianvs import api
+from ianvs.cli import main
+from ianvs.running.planning.cases import PlannedAlgorithm
+from ianvs.running.planning.plan import Plan
+from tests.edits import edited
+from tests.jobs import MAJORITY, write_job
+
+WIDE = f"- bias: {{values: {list(range(40))}}}\n- fail_in_round: {{values: [null, 9]}}"
+
+
+def names(plan: Plan) -> tuple[list[str], list[str]]:
+    """Of the plan and of the disk: (what is stored, in order, with state)."""
+    every = [f"{each.case.id} {each.state} {each.reason}" for each in plan if each.state != "new"]
+    return every, [f"{each.case.id} {each.state} {each.reason}" for each in plan.stored() if each.state != "new"]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A grid of 160 cases, nine of which are stored, of all kinds."""
+    path = write_job(tmp_path, hyperparameters=WIDE, job="seeds: [1, 0]\nengine: inline")
+    ianvs.run(path, only="bias=3")
+    ianvs.run(path, only="bias=0,seed=1")
+    ianvs.run(path, settings=["bias=77"], limit=1)  # of the same algorithm, and not of this job
+    failing = edited(
+        MAJORITY, "        for label in", "        if self.bias == 5: raise ValueError\n        for label in"
+    )
+    (tmp_path / "plugin.py").write_text(failing)
+    ianvs.run(path, only="bias=5,seed=0")
+    ianvs.run(path, only="bias=3,seed=0")
+    return path
+
+
+def test_what_is_stored_is_found_without_making_all_cases(
+    job: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every, stored = names(api.plan(job))
+    assert len(every) == 4
+    assert stored == every
+    made = 0
+    before = PlannedAlgorithm.case
+
+    def counted(self: PlannedAlgorithm, *given: object) -> object:
+        nonlocal made
+        made += 1
+        return before(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PlannedAlgorithm, "case", counted)
+    capsys.readouterr()
+    assert main(["status", "-f", str(job)]) == 0
+    said = capsys.readouterr().out
+    assert "160 cases: 2 finished, 2 failed, 156 new" in said
+    assert made < 20
+
+
+def test_a_case_that_does_not_say_what_it_is_is_looked_for_one_by_one(job: Path) -> None:
+    plan = api.plan(job)
+    first = next(each.case.id for each in plan.stored())
+    (plan.store.folder(first) / "result.json").write_text("{}")
+    every, stored = names(plan)
+    assert stored == every
+    assert any("unfinished" in one for one in stored)
+
+
+def test_secret_hyperparameters_hide_no_case(tmp_path: Path) -> None:
+    plugin = edited(MAJORITY, "bias=0, ", "bias=0, api_key='', ")
+    grid = f"- api_key: {{values: [sk-aaaaaaaaaaaaaaaaaaaaaaaa1, sk-aaaaaaaaaaaaaaaaaaaaaaaa2]}}\n{WIDE}"
+    path = write_job(tmp_path, plugin=plugin, hyperparameters=grid, job="seeds: [0]\nengine: inline")
+    ianvs.run(path, limit=2)
+    every, stored = names(api.plan(path))
+    assert stored == every
+    assert len(stored) == 2
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_prune_shows_first_and_removes_then(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = job.parent / "ws" / "cases"
+    listed = json.loads((job.parent / "ws" / "test" / "job.json").read_text())["cases"]
+    before = {path.name for path in cases.glob("[!.]*")}
+    wanted = {planned.case.id for planned in api.plan(job).stored()} | {case["id"] for case in listed}
+    lost = before - wanted
+    assert len(lost) >= 4
+    capsys.readouterr()
+    assert main(["prune", "-f", str(job), "--lost"]) == 0
+    shown = capsys.readouterr().out
+    size = sum(size_of(cases / name) for name in lost)
+    assert f"{len(lost)} cases that no job has any more ({len(lost)} of majority)" in shown
+    assert f"{size / 1e6:,.1f} MB" in shown
+    assert "Nothing was removed" in shown
+    assert {path.name for path in cases.glob("[!.]*")} == before
+    assert main(["prune", "-f", str(job), "--lost", "--yes"]) == 0
+    assert {path.name for path in cases.glob("[!.]*")} == before & wanted
+    assert not api.prune(job, lost=True)
+
+
+def test_models_are_pruned_and_results_stay(tmp_path: Path) -> None:
+    job = write_job(tmp_path, job="seeds: [0]\nengine: inline", hyperparameters="")
+    [case] = ianvs.run(job)
+    kept = case.directory / "rounds" / "5" / "model"
+    left = case.directory / "rounds" / "3" / "model"  # as a process leaves it that is killed between the two
+    left.mkdir(parents=True)
+    (left / "model.txt").write_text("old")
+    assert [one.kind for one in api.prune(job, yes=True)] == ["old"]
+    assert not left.exists()
+    assert kept.exists()
+    with api.plan(job).store.lock(case.case.id):
+        assert api.prune(job, finished=True, yes=True) == []
+    [found] = api.prune(job, finished=True, yes=True)
+    assert (found.kind, found.files, kept.exists()) == ("finished", 1, False)
+    assert ianvs.run(job).ran == 0
