@@ -93,7 +93,7 @@ def _accuracy_at(depth: int) -> Metric:
         source="ianvs; at depth 1 accuracy on superclasses, as on the 20 of CIFAR-100 (Krizhevsky 2009)",
     )
     def accuracy_at_depth(record: EvaluationRecord) -> float:
-        """Share of answers that are in the same branch of the hierarchy as the truth, so far below the root."""
+        """Share of answers that have the ancestor of the truth at this depth below the root of the hierarchy."""
         found = _answers(record)
         return _share(found.samples * ((found.common >= depth) | (found.wrong == 0)), found.samples)
 
