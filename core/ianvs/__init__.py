@@ -6,8 +6,6 @@ results.leaderboard_frame   # pandas
 for result in results: ...  # typed, one CaseResult per case
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """The functions of ianvs. The command line is a shell over these."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

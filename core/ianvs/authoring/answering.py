@@ -1,7 +1,5 @@
 """The outputs of a learner with a network: labels, probabilities, scores, features."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

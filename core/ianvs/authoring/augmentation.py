@@ -1,7 +1,5 @@
 """Small changes to pictures that preserve their class, for a whole batch at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """The pretrained network that a learner uses: its weights, its picture size, and which part of it is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

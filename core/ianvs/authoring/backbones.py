@@ -1,7 +1,5 @@
 """Networks of torchvision, timm and Hugging Face as bodies that compute features, and their pretrained weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module

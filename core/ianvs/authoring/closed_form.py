@@ -1,7 +1,5 @@
 """A base class for methods that learn a linear head in closed form, from sums over fixed features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

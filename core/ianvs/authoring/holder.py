@@ -1,7 +1,5 @@
 """A network that is built for the first samples it sees, evaluated, saved and restored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Memories of old samples with a budget."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Networks by name, as `nn.Sequential`: all but the last module are the features, the last is the linear head."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Optimisers by name, with a fast path that gives the same results bit for bit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

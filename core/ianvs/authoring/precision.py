@@ -1,7 +1,5 @@
 """The number format in which a network computes; weights and results are float32."""
 
-from __future__ import annotations
-
 import torch
 
 from ianvs.base.errors import PluginError, require_known

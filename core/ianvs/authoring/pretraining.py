@@ -1,7 +1,5 @@
 """Continual pre-training: learning features without labels, and adapting them to a task that has labels."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy

@@ -1,7 +1,5 @@
 """Projections of gradients, as flat vectors, that do not harm what was learned before, for any network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -1,7 +1,5 @@
 """Torch's random numbers by purpose: see ianvs.base.seeding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 

@@ -1,7 +1,5 @@
 """A learner that keeps old samples: when they are stored, which stay, and how many are replayed in a step."""
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Squared gradients of single samples, layer by layer, from one backward pass for a whole batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 

@@ -1,7 +1,5 @@
 """The scale of a network's input values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

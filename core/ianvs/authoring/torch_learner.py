@@ -1,7 +1,5 @@
 """A base class with the training loop, so that a method contains only what makes it different."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace

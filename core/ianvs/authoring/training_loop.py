@@ -1,7 +1,5 @@
 """Steps over the data of a round: the order, the optimiser, the learning rate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pretrained weights: finding a file, reading it, and loading what fits a network."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import pickle

@@ -3,8 +3,6 @@
 They guard against accidents and careless hands. Who changes a file and all its digests is not found out.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What installed packages bring, by the entry points that they declare; nothing is imported."""
 
-from __future__ import annotations
-
 import sys
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points

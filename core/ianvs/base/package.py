@@ -3,8 +3,6 @@
 Also the jobs that come with it, and what other installed packages carry, such as the weights of a model.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import suppress

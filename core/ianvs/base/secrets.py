@@ -4,8 +4,6 @@ A value is a secret by its name (`api_key`, `db.password`), a text by its looks 
 services, JSON web tokens, PEM blocks, passwords in URLs and connection strings.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

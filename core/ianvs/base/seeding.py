@@ -4,8 +4,6 @@ Each use of randomness (initialisation, order of samples, memory, ...) draws fro
 (seed, round, purpose). A part that is added later, or a case that resumes after round k, does not shift the others.
 """
 
-from __future__ import annotations
-
 import zlib
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """First files of somebody who begins: `ianvs new`."""
 
-from __future__ import annotations
-
 import keyword
 import re
 import sys

@@ -3,8 +3,6 @@
 Nothing heavy is imported here: each command imports what it needs when it is called.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import importlib

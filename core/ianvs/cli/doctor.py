@@ -1,7 +1,5 @@
 """Whether what a run needs is here, and what to do where it is not: `ianvs doctor`."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

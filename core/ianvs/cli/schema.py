@@ -3,8 +3,6 @@
 A schema says less than ianvs checks: nothing of what several keys or files say together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint
 from typing import Any

@@ -1,7 +1,5 @@
 """How the files of a job are read: in our own form, or as a contract has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

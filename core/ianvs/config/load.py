@@ -1,7 +1,5 @@
 """The file of a job -> JobSpec, or every problem of every file."""
 
-from __future__ import annotations
-
 import os
 import typing
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What pydantic found wrong, said to the person who wrote the file, with the place."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ A key is `seeds` or `rank.baseline` of the job, `scenario.rounds` or `dataset.na
 `learning_rate` of every algorithm that has it, or `ewc.learning_rate` of the one that is called so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Paths in configuration files: variables in them, and where they are looked for."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

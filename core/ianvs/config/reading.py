@@ -1,7 +1,5 @@
 """Reads the files of one job, follows their links, and gathers every problem on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

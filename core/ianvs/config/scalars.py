@@ -3,8 +3,6 @@
 PyYAML implements YAML 1.1, where `1e-3` is text, `no` is false, `10:30` is 630 and `2024-01-01` a date.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

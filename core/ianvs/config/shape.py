@@ -1,7 +1,5 @@
 """What the models say about a path in a file: which keys are known there, and where a key belongs."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Iterator
 from functools import cache

@@ -5,8 +5,6 @@ that a check that comes later (does the path exist? is the metric known?) can po
 comparison.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping

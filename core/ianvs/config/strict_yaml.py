@@ -4,8 +4,6 @@ PyYAML scans, parses and composes; what a scalar means is YAML 1.2 (scalars.py),
 (equal keys, merge keys, foreign tags, further documents) is a problem with a place.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass

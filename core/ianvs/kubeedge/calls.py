@@ -1,7 +1,5 @@
 """How methods of plugins are called: which keywords reach them, and what BACKEND_TYPE changes."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files of data as plugins see them: cut into rounds, and parsed into paths and words as their names ask for."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a plugin failed: in which round, client, module and method, and in which line of its file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

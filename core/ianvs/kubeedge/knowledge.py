@@ -1,7 +1,5 @@
 """The knowledge base of lifelong learning: tasks with a model each; how it is trained, and how it answers."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

@@ -4,8 +4,6 @@ Each thing that is missing is told once: data, packages, names that nothing regi
 the settings that it is given. Only where nothing else is wrong are files of authors imported, by other processes.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import tempfile

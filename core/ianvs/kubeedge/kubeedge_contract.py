@@ -1,7 +1,5 @@
 """The contract `ianvs`. What runs authors' code, or needs more than files, is imported where it is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Imports the files of modules and metrics as Ianvs does: under their basenames, siblings beside them importable."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util

@@ -4,8 +4,6 @@ A plugin's folder, those of the other modules and the working directory are sear
 are when the plugin is imported.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import sys

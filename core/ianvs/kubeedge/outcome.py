@@ -1,7 +1,5 @@
 """What a paradigm brings back of a case."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What paradigms work with: a case in its own process, its modules, its folder, its clocks."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Puts the provided `sedna` and `core.common` in front of everything, for the whole life of a case's process."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Sequence

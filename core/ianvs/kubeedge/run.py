@@ -1,7 +1,5 @@
 """Runs one case of the contract `ianvs` in this process, which becomes the case's own; or tells what would stop it."""
 
-from __future__ import annotations
-
 import multiprocessing.process
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The metrics of a finished case, by Ianvs's rules: labels as words, the result as the paradigm returned it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat

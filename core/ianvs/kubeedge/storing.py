@@ -1,7 +1,5 @@
 """What of a case is on the disk: where it stands between two rounds, and its outcome."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A case of the contract `ianvs` in Ianvs's terms: nothing else has to be known to run or to score it."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

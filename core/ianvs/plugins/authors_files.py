@@ -4,8 +4,6 @@ Byte code that lies beside them is neither read nor written: it may have been pu
 `__file__` and `inspect` tell of the author's file all the same.
 """
 
-from __future__ import annotations
-
 import linecache
 import os
 import sys

@@ -4,8 +4,6 @@ Two files of the same basename never meet: each is imported under a name made fr
 it imports from its own folder are put aside again afterwards, so that another plugin's `model.py` is another module.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util

@@ -6,8 +6,6 @@ could take note of it. Names are compared as texts, also those of attributes and
 much counts than too little; where names are computed all of a file counts, and where source is read its bytes.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import hashlib

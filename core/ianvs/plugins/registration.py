@@ -4,8 +4,6 @@ Ianvs keeps one process-wide table in which a second class of the same alias sil
 is written on the object itself, and the loader looks for it in the one module that the yaml names.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What a plugin's constructor and methods take, found from their signatures before anything runs."""
 
-from __future__ import annotations
-
 import inspect
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

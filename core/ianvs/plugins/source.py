@@ -5,8 +5,6 @@ plugin's folder or the job's, plus our own package, on which built-in methods st
 wherever sys.path finds it: that one is known by its name and version.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import sys

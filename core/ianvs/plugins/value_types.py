@@ -5,8 +5,6 @@ checked, a part of one that speaks of anything else is not. A whole number will 
 neither is `"0.05"`: a plugin gets the values as they stand in the file, nobody converts them.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import numbers

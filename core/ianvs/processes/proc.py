@@ -3,8 +3,6 @@
 It is read for each round, of which a stream may have thousands: `open` and `os.listdir`, since Path is slow.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a reader has to know that only the job can tell: how it was asked for, what its data look like."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

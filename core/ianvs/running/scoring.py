@@ -3,8 +3,6 @@
 A score is also computed without parts of the samples: how much of it is chance of the samples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, SupportsFloat, TypeVar

@@ -8,8 +8,6 @@ Up to ianvs 0.2 every array was alone: "3" the labels of test set 3 after the ro
 "3 probe" something beside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any

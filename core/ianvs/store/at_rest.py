@@ -6,8 +6,6 @@ case to which something is to be done gets them back first (CaseStore.unpack). O
 record whose own seal holds is believed.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -15,8 +15,6 @@ Every json file carries its digest; round.json those of the files beside it and 
 finished case those of all the others. What does not fit is not believed: see `state` and `complete_rounds`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

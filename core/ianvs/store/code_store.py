@@ -1,7 +1,5 @@
 """Authors' source as it was when a job was planned: folders that are called by what is in them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

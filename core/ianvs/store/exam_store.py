@@ -4,8 +4,6 @@ Of label pictures, which are large, the first few of each test set are kept, wit
 conversations what the user said.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Atomic files: a reader sees the old content or the new, never half of it."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """In what two cases of the same algorithm differ, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ What a search drew is kept, and what it was told of each trial, so that a search
 trials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

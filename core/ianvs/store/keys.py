@@ -1,7 +1,5 @@
 """Names made from content."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

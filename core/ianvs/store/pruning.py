@@ -1,7 +1,5 @@
 """What a workspace could do without, and its removal."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One metric of one case, as it is stored: scores/<key>.json."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from base64 import b64decode, b64encode

@@ -3,8 +3,6 @@
 The line is what a class or function says of itself first, read from its file unrun: importing torch takes seconds.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

@@ -1,7 +1,5 @@
 """One thing at length: what it does, its source, its options with types and defaults, and how a file names it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """algorithm.yaml: the paradigm, its modules, and the grid of hyperparameters."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the sections of the three files share: checks that know where they failed, and paths."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

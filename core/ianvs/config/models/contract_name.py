@@ -1,7 +1,5 @@
 """The names that the key `contract` of an algorithm's file may have."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field

@@ -1,7 +1,5 @@
 """Sections of a file as frozen dataclasses: pydantic fills them, and the rest of the package works on them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cache

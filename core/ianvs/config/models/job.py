@@ -1,7 +1,5 @@
 """benchmarkingjob.yaml: which exam, which algorithms, and how the leaderboard is made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The data of an exam: a built-in source, or files of several forms, and which keys go together."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path

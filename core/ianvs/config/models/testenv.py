@@ -1,7 +1,5 @@
 """testenv.yaml: the data, how they arrive, and the metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path

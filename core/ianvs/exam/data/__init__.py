@@ -1,7 +1,5 @@
 """A DatasetSpec -> a Dataset: check it, fingerprint it without decoding, load it through the decode-once cache."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Arrays that hold the samples themselves: in .npz, .npy and .pt files, or given by an author's function."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import zipfile

@@ -4,8 +4,6 @@ It sees which files and folders the function's python opens: not those of compil
 function starts, or of the network.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import os

@@ -4,8 +4,6 @@ It is called once, in a process of its own (author_call.py). What it returned is
 options or something that it read is another one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -6,8 +6,6 @@ entry that was damaged is made again. Pictures are decoded a shard at a time, wi
 killed meanwhile goes on there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What lies in a cache: for people who want to know, and to make room. Everything in it can be made again."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterable

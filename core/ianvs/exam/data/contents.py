@@ -1,7 +1,5 @@
 """What files hold, as digests: each is read once, ever, while its size and time of modification stay the same."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

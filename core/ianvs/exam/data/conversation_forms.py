@@ -3,8 +3,6 @@
 Forms are found by entry points; a record's fields tell which one it has, and others don't matter but its topic.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Conversations: what users and an assistant said in turn, read from the json forms that instruction data come in."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a data source yields: samples with labels, whatever a sample is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One picture file -> one array."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from pathlib import Path
 from typing import Any

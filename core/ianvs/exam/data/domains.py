@@ -1,7 +1,5 @@
 """Which domain a sample belongs to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 

@@ -4,8 +4,6 @@ Every sample is read once for each dataset, a block at a time; of each a digest 
 found is kept in the cache under the dataset's fingerprint.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures that stay encoded are not decoded before a run; some are, to see whether they can be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ It is kept in the cache as a folder of a few bytes a file: where each lies, and 
 fingerprinted. One that has changed since is not read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """What a dataset is, as a hash of its content, without decoding it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Files of samples that are handed out as they are (`contract: ianvs`): nothing in them is decoded or interpreted."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Index files: one sample a line, its path first and its label last."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

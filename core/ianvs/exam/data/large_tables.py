@@ -4,8 +4,6 @@ A plan asks for their fingerprint alone, a case for the samples. A dataset is ke
 files it is kept what was found in it, which holds while each file has its size and time of modification.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence

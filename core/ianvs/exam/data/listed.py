@@ -1,7 +1,5 @@
 """Listings of a training and a test part -> a Dataset: classes agreed on, pictures decoded once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Sources: datasets that a testenv names, by entry points of the group `ianvs.datasets`, ours and those of others."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar

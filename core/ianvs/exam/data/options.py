@@ -1,7 +1,5 @@
 """Options of a named thing, declared as a pydantic model, checked with the place of each slip."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

@@ -4,8 +4,6 @@ A task of Natural Instructions (Mishra et al. 2022, Wang et al. 2022), an object
 read as the list of its instances, each with the definition.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

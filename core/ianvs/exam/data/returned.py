@@ -1,7 +1,5 @@
 """What an author's function returned (docs/add_a_dataset.md) -> plain files: arrays, paths, or conversations."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """From what a testenv names to one listing per part of the data; folders of class folders of pictures."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

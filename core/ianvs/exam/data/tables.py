@@ -3,8 +3,6 @@
 Large csv files of plain numbers are read column by column; anything unusual in one is left to the careful reader.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

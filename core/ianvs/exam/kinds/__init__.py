@@ -1,7 +1,5 @@
 """What differs between kinds of data once they are loaded. A kind is one file, and an entry here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Conversations. Replies are checked as a plugin gives them, and are bytes in the store, which holds no objects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The contract of a kind of data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol

@@ -1,7 +1,5 @@
 """Pictures with a label picture each (segmentation). Of answers the counts are kept, and the pictures, compressed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Samples with a text each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

@@ -5,8 +5,6 @@ docs/metrics.md and docs/add_a_metric.md say what it is called with. A class is 
 state over rounds, whose update() takes `round` first, once for each test set.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Label pictures of a whole test set as an author's metric sees them: a sequence that is read where it is asked for."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """All metrics over a score matrix, and the report that checks the numbers of a paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Columns of metrics: what they are called, and which score a metric over a score matrix is computed from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

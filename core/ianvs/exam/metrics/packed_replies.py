@@ -1,7 +1,5 @@
 """Replies to many conversations, compressed, as metrics see them: a sequence that is read where it is asked for."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """The metrics of installed packages by name, and what a metric of a testenv means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 

@@ -1,7 +1,5 @@
 """Reads a score matrix from a json or csv file, checked entry by entry."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

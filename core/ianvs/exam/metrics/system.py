@@ -4,8 +4,6 @@ MB is 10^6 bytes. What could not be measured is null. A leaderboard shows some o
 (ianvs.results.report.columns); a testenv may ask for any. It is one number either way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from ianvs.base.types import Measure, RoundResult

@@ -1,7 +1,5 @@
 """The metrics in words: rows for `ianvs metrics`, and the lines below a leaderboard that say which definition it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ianvs.exam.metrics.metric import Metric

@@ -1,7 +1,5 @@
 """How a case is examined."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Ianvs's jointinference, for native plugins: a small model at the edge, a large one in the cloud, and a router."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Protocol
 

@@ -2,8 +2,6 @@
 and is trained on what it takes for unseen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 

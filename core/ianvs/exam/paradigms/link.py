@@ -1,7 +1,5 @@
 """A simulated link between an edge and a cloud: what bytes cost in time, and how many bytes something has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 A class with `train` is a paradigm; what else it has not takes the defaults that stand in `Paradigm`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 

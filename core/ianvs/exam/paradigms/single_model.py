@@ -1,7 +1,5 @@
 """Paradigms in which a base model is handed rounds, and nothing else happens."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from ianvs.exam.paradigms.paradigm import Paradigm, Session

@@ -1,7 +1,5 @@
 """The exam's budget: what a learner may use in a round, measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ianvs.base.errors import ExamRuleError

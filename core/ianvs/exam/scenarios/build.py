@@ -1,7 +1,5 @@
 """A dataset and what the testenv says -> an exam."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -4,8 +4,6 @@ What a scenario draws, it draws by a seed among its options. `case` stands for t
 job then takes the exam that it would take if its own number stood there. No scenario meets the word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """An exam: rounds of training data, test sets, and the rules of what a learner may see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Picking rows of it decodes them, and no others; a part of its rows, or its axes 
 Whatever else is done with it is done with all of its rows, decoded.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """An exam by the names of its samples: enough to share it, to tell two apart, and to take it again."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ METHODS F.1, modifiers. They are orthogonal to the scenario and are applied to i
 few_shot, label_noise, labelled. Test sets are never changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """The samples that a learner is handed: columns of parts of a dataset, gathered where they are asked for."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Iterator, Sequence

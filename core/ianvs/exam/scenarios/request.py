@@ -1,7 +1,5 @@
 """What a scenario is, and what scenarios share: errors with a place, what labels say, domains, what rounds hold out."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scenarios by name: those that are installed, ianvs's own and others', and those in an author's file."""
 
-from __future__ import annotations
-
 from ianvs.base.entry_points import entries, installed, is_ours
 from ianvs.base.errors import PluginError, closest, one_line
 from ianvs.config.spec import ScenarioSpec

@@ -1,7 +1,5 @@
 """The paradigms of Ianvs, a file each: which calls a plugin gets, in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ianvs.kubeedge.outcome import Outcome

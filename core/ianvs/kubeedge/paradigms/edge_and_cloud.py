@@ -1,7 +1,5 @@
 """jointinference: a small model at the edge, a large one in the cloud, and a filter that decides who answers."""
 
-from __future__ import annotations
-
 import copy
 import os
 from collections.abc import Callable, Sequence

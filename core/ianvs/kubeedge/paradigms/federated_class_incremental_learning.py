@@ -1,7 +1,5 @@
 """federatedclassincrementallearning: federated learning of one group of classes after another."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """incrementallearning: infer, mine hard examples, train on them, and adopt the new model if it is better enough."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """lifelonglearning: tasks with a model each, learned in rounds; samples of unseen tasks are found and learned."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sized

@@ -1,7 +1,5 @@
 """multiedgeinference: one model answers, whole or cut into parts for several devices. Nothing is trained."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """singletasklearning: train once, save, load, answer the test file. With compression, the saved model is quantised."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What servers of federated learning are built on, and the usual one."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The records of lifelong learning: tasks, groups of tasks, and their models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["Model", "Task", "TaskGroup"]

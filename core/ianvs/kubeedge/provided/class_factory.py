@@ -1,7 +1,5 @@
 """The table in which plugins register their classes and functions: one for each process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from inspect import isclass, isfunction
 from types import ModuleType

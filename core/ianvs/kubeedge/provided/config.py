@@ -1,7 +1,5 @@
 """What plugins are told through the environment."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The enumerations of `core.common.constant`."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from ianvs.config.models.algorithm import MODULE_TYPES

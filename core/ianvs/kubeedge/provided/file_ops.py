@@ -1,7 +1,5 @@
 """Files as plugins move them about. Only local ones: nothing is fetched from or sent to another machine."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import os

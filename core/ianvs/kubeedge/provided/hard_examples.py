@@ -1,7 +1,5 @@
 """The hard-example filters that a job can name without a file: called with a result; True: the sample is hard."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

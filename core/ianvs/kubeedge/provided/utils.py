@@ -1,7 +1,5 @@
 """Small functions of `sedna.common.utils` and `core.common.utils`, and the loggers that plugins import."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import socket

@@ -4,8 +4,6 @@ What `ianvs.kubeedge.yaml` has made of a file is read here: one spelling of each
 Whether a path is there is checked later, so that what is missing is told all at once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields

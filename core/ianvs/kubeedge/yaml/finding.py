@@ -1,7 +1,5 @@
 """Where paths in the files of a job of KubeEdge Ianvs lead; docs/ianvs.md has the order in which they are tried."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 Each function changes a file's `Rewriting`, and says what. What is wrong in any form is left to the models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether a job is one of KubeEdge Ianvs, and how each of its files is read then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

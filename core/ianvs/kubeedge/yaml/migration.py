@@ -1,7 +1,5 @@
 """A job of KubeEdge Ianvs, written in our own form: what reading it has changed is written down, once for good."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

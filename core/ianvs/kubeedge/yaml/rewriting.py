@@ -1,7 +1,5 @@
 """A file that is read otherwise than it is written: what was changed in it, and why."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field

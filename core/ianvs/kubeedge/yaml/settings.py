@@ -3,8 +3,6 @@
 Keys, defaults and meanings are Ianvs's own. What a file leaves out of a mapping keeps its default.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Where tasks run: in this process, in processes of this machine, on a cluster. One contract (engine.py) for all."""
 
-from __future__ import annotations
-
 from ianvs.processes.engines.engine import Engine, Event, Task, Workload
 from ianvs.processes.engines.local import LocalEngine
 

@@ -1,8 +1,6 @@
 """The log of a task: a file that never grows beyond its cap, whatever the task and its children print, and holds no
 secrets."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

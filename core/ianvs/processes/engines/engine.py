@@ -1,7 +1,5 @@
 """The contract of engines."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

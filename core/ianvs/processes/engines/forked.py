@@ -1,7 +1,5 @@
 """Forked processes: what they do with their lives, and the memory of theirs and their parents'."""
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import os

@@ -1,7 +1,5 @@
 """The local engine where there is Linux: a process per task, forked by the forkserver, under this supervisor."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

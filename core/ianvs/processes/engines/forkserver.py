@@ -9,8 +9,6 @@ below it when the supervisor is gone. docs/decisions/001-engine.md says why it i
 Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report can't be torn or mixed with another's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -1,7 +1,5 @@
 """The engine for a debugger: every task runs in this very process, one after the other."""
 
-from __future__ import annotations
-
 import os
 import traceback
 from collections import deque

@@ -1,7 +1,5 @@
 """The engine of a single machine: a process per task, forked where there is Linux, else started anew."""
 
-from __future__ import annotations
-
 import platform
 from typing import Literal
 

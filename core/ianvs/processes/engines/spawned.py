@@ -1,7 +1,5 @@
 """The process of a task that the local engine has started anew."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

@@ -4,8 +4,6 @@ Why not multiprocessing: that runs the caller's main script again in every child
 not survive, and does not end what a task has started. That is known here by a variable in its environment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

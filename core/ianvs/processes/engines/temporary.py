@@ -1,7 +1,5 @@
 """Folders for temporary files that go with the process that owns them, however it ends."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """What a copy prints, and in an audit what it asks of the kernel: the keeper's end of both."""
 
-from __future__ import annotations
-
 import os
 import select
 import struct

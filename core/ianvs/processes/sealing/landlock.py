@@ -6,8 +6,6 @@ Folders that lead to a closed one may be entered and not listed, and Python list
 names that a module can have are tried there.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct

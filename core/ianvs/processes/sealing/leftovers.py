@@ -3,8 +3,6 @@
 Objects and files belong to nobody but a user, so what is removed is only what is known to be of given processes.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import time

@@ -4,8 +4,6 @@ In it files can be read and nothing written but where it is told so, not even by
 file was read; and /dev/shm, queues, System V memory and the network are its own.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -3,8 +3,6 @@
 A call may be answered by calls in the other direction before its reply comes: a learner that trains asks for data.
 """
 
-from __future__ import annotations
-
 import array
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """What is closed to the code of those who are examined, where it may write, and what a kernel can't see to."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How a copy that answers an examination is shut in, and what a learner is denied beforehand."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -4,8 +4,6 @@ A filter can't be taken off again. It sees numbers and arguments, not what point
 an error, and ends nobody.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

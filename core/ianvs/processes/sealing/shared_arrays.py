@@ -1,7 +1,5 @@
 """Arrays that pass from one process to another by file descriptor: written once, mapped, never copied again."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

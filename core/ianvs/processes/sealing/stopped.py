@@ -1,7 +1,5 @@
 """Stops processes with all that they have started, while others are examined."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -4,8 +4,6 @@ A copy may do what stays within it: compute, read files, write where Landlock le
 leaves something which its learner could find is denied. system_calls.txt has every call in exactly one class.
 """
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Sides beside the first of them: which rows are the same, which changed, and how much."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite

@@ -1,7 +1,5 @@
 """A comparison as a person reads it, and as files for machines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A metric from one workspace to the next, over commits or the days on which they ran: as text, data and a picture."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

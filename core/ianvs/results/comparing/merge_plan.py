@@ -1,7 +1,5 @@
 """Which cases of several jobs go into one, and what does not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Results of several people or machines in one new workspace."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which row of one side is which of the other, and in what their cases differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -3,8 +3,6 @@
 A user names a workspace, one of its jobs, a job file, or a report.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A case as trackers of experiments know it: a run with parameters, tags, final numbers, and series over rounds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

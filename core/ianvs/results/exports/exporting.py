@@ -1,7 +1,5 @@
 """Writes the results of a job into a new folder, in the form that a name of the group `ianvs.exports` stands for."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

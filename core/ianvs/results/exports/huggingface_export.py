@@ -1,7 +1,5 @@
 """`--to huggingface`: a dataset of results and model cards, as folders that can be pushed. Nothing is uploaded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`--to mlflow`: a file store `mlruns` with one experiment, a run for each case. No server is asked or started."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """`--to tensorboard`: a folder of event files for each case, and one for the leaderboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`--to wandb`: offline runs, one for each case; `wandb sync` sends them later, if that is wanted."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 stands below the pictures: failures with their logs, where it ran, the configuration, how to cite.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files

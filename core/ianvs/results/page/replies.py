@@ -3,8 +3,6 @@
 replies.csv has all of it; the page a few questions of each test set.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """replies.csv, or replies.csv.gz where it is large: written as a stream, and anew only of cases that have changed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """A leaderboard -> what a report says of it, and its files: csv, markdown, LaTeX, pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

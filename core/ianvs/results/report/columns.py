@@ -3,8 +3,6 @@
 Each carries its meaning, so that nobody has to guess it from its title.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args

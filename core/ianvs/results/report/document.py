@@ -3,8 +3,6 @@
 The views are the terminal, markdown, LaTeX and html. Each takes what it shows by kind; none computes anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args

@@ -1,7 +1,5 @@
 """An exam in words: what each round brings, what each test set asks, and what a learner may see."""
 
-from __future__ import annotations
-
 from ianvs.base.errors import one_line
 from ianvs.exam.scenarios.exam import Exam, Round, TestSet
 

@@ -1,7 +1,5 @@
 """The tables below a ranking: how sure it is, searches, several exams, test sets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Reads a stream of results once, keeps of each case only the few numbers that a leaderboard needs, and makes rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

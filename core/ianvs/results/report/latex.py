@@ -1,7 +1,5 @@
 r"""The ranking of a document as a LaTeX table, to be read into a paper with `\input`."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """One row of a leaderboard: an algorithm with one choice of hyperparameters, over its seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import sqrt

@@ -1,7 +1,5 @@
 """A document as a markdown page that can be read without anything else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """What a reader has to know beside the numbers: one list, made once of a leaderboard, that every view shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from ianvs.results.report.columns import AGREES

@@ -1,7 +1,5 @@
 """The pictures of a report as files: the charts of report.html as SVG, and sheets of label pictures as PNG."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence

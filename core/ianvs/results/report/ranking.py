@@ -1,8 +1,6 @@
 """The order of rows and how sure it is: ranks, standings, differences to the best and to a baseline; several exams; and
 rows that no other beats in score, training time and memory by more than noise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The ranking as a table of a document: mean and spread in one cell, and what each row and column is to a view."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 Collectors take results one after the other and keep little of each.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

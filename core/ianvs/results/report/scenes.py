@@ -1,7 +1,5 @@
 """Pictures of segmentation: what is seen, what is true, and what is predicted after each round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO

@@ -1,8 +1,6 @@
 """What may be said of a ranking, in sentences: whose chance is counted, who is separated from whom, what would help;
 how much is noise of the machine, and how well the exam was sealed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Searches in reports: what was tried, what became of it, and which hyperparameters mattered."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ianvs.base.secrets import without_secrets

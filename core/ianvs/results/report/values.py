@@ -1,7 +1,5 @@
 """How values, and what is known of where a job ran, may be shown: typed, compact, and without secrets."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

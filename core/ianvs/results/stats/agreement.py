@@ -1,7 +1,5 @@
 """Whether our mean over seeds is a published one: two means of draws that don't belong together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 from typing import Literal

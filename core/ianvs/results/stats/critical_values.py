@@ -1,7 +1,5 @@
 """How many standard errors a simultaneous 95 % interval reaches: found by simulation, benchmarks/critical_values.py."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from typing import Literal

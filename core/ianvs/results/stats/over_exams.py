@@ -1,7 +1,5 @@
 """Methods over several exams: aggregates, and tests where exams are many enough to say anything."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import combinations
 

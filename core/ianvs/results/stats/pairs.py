@@ -1,8 +1,6 @@
 """All pairs of methods, compared on the same draws: differences, their simultaneous intervals, and which are apart;
 and bars around means that show this."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Where methods stand: ranks with intervals and tiers; what would separate them; who is not beaten in everything."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, product

@@ -1,7 +1,5 @@
 """Mean and spread of repeated measurements, and ranking by several keys."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Case directories -> CaseResult: scores, matrices, and every column of the leaderboard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path

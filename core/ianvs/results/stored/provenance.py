@@ -1,7 +1,5 @@
 """What a stranger needs to know to run it again: software, machine, commit, command."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

@@ -3,8 +3,6 @@
 A choice on what is reported is inflated: the best of ten looks 1.6 standard deviations of a seed better than it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What is known of an author's file, and how it is found out: by running its code, in the process that answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks an algorithm's plugins against the contract and its grid against their constructors, without training them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

@@ -1,7 +1,5 @@
 """What the process of one case needs to know."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

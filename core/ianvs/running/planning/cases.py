@@ -1,7 +1,5 @@
 """Grid -> test cases."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

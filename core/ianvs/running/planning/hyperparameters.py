@@ -1,7 +1,5 @@
 """The job as its algorithms take it: without what they don't use, and with the values of `--set learning_rate=0.1`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ a `sealing` other than the normal one, and the version of this recipe. Not in: n
 spelling of numbers, comments in yaml, the number of jobs, the engine, the device's index, the list of metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Kept are plugins, paradigms, scenarios and metrics, with the local modules that 
 imports by a name that it computes, and files that it reads, are the author's.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Mapping

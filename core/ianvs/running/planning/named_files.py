@@ -1,7 +1,5 @@
 """Files and folders that hyperparameters name: they count by their content, whatever the hyperparameter is called."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -7,8 +7,6 @@ same network, data and seed share one. A class that names none is its own refere
 has nothing to remember.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

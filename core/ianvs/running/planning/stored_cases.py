@@ -1,7 +1,5 @@
 """The cases of a plan of which something is stored, found from the disk: a grid may have a million others."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What searches of a job have asked for so far, as cases: their trials, and of those that have ended the winner."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The loop over cases: submits them, follows them, ends those that overrun, tries killed ones again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Runs what a plan says is to do: submits cases to an engine, follows them, and leaves none behind."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace

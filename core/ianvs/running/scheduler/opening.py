@@ -4,8 +4,6 @@ and which modules its cases will import, so that the process which they are fork
 The latter is a guess, by what is written: too much costs that process a second, too little costs every case one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import importlib.util

@@ -5,8 +5,6 @@ made, so that a user hears of everything at once. `plan`, `report` and the like 
 trained, and no code of an author runs in this process.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Trials pause where the search looks at them, and are cases that can be resumed: 
 is asked for and what it was worth is written down before and after each wave, so that nothing is lost or repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

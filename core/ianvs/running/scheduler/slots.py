@@ -4,8 +4,6 @@ The NVIDIA cards of this machine are found without starting CUDA, which a proces
 many cases share a card may be found out while they run (`cases_per_gpu: auto`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

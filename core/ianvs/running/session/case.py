@@ -1,7 +1,5 @@
 """One case, from its request to its result file: the keeper of its exam. A learner's code runs in other processes."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import faulthandler

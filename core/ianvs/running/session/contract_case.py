@@ -3,8 +3,6 @@
 What an author's code says comes here as JSON only: numbers and texts.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """The keeper's end of a copy that answers an examination."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections import Counter

@@ -4,8 +4,6 @@ Where the rules hide the task in testing, everything that is asked after a round
 tells nothing; the answers are put back to their test sets here.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

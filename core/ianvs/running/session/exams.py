@@ -1,7 +1,5 @@
 """Builds an exam from its data, tries its scores on it, and keeps what outlives the data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

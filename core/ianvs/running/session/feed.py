@@ -1,7 +1,5 @@
 """What of an exam's data a learner is handed, and when: whole rounds, or the chunks of a stream."""
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence

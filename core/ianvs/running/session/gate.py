@@ -1,7 +1,5 @@
 """Ianvs's `model_eval`: the model of a round replaces the one before only if it is better on the held-out part."""
 
-from __future__ import annotations
-
 import operator
 
 from ianvs.base.errors import PluginError

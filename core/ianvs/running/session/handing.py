@@ -1,7 +1,5 @@
 """The keeper's data_server: what a learner may have of the training data, and when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -4,8 +4,6 @@ It runs in a process of its own, which holds nothing of the exam, or, with `engi
 Copies of that process give the answers (ianvs.running.session.processes).
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

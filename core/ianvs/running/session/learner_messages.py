@@ -2,8 +2,6 @@
 on trust. Whatever does not fit is an error of that case alone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar

@@ -1,7 +1,5 @@
 """The learner's side of columns that are read row by row."""
 
-from __future__ import annotations
-
 import math
 import os
 import socket

@@ -3,8 +3,6 @@
 So a job with more rounds continues from the model that a job with fewer has left, instead of from the beginning.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ who answers after everything else was asked, and what it makes of them token by 
 trust but for its form. A learner that learns while it is tested would be shown them itself, and is not asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ They come from a spawner, which was forked from the keeper before that held anyt
 the learner where that is safe (one thread, no accelerator), else a new process that loads what the learner has saved.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import gc

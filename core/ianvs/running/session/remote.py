@@ -1,7 +1,5 @@
 """The keeper's handle on a learner: orders, answers of its copies, and what all of it takes by the keeper's clock."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

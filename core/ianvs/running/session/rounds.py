@@ -1,7 +1,5 @@
 """The rounds of one case: trained, judged by the gate, examined, stored as they are done, and resumed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

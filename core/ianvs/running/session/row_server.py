@@ -1,7 +1,5 @@
 """The keeper's side of columns that a learner reads row by row: pictures that stay encoded, and what is large."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

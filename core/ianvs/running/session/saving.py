@@ -1,7 +1,5 @@
 """Whether what a learner saves is what is examined: tried once, on samples that it knows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 It lives in the learner's process, and has of the exam what the keeper hands out, a round at a time.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

@@ -1,7 +1,5 @@
 """The connection to Ray: a Ray of our own on this machine, or a cluster that others started."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """The engine of a cluster: every task runs below an actor of Ray (ray_host.py); this is the supervisor's side."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

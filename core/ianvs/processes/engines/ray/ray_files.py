@@ -5,8 +5,6 @@ engine hands the folder that `gather_code` fills as the `working_dir` of a `runt
 sys.path on every node.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil

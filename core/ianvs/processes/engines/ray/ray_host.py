@@ -5,8 +5,6 @@ a process group, an exit status whatever it does, a log, an end to all that it s
 dies, the local engine's process sees its pipe close, and ends the task. This module needs Ray.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Mean ranks over exams on a line; bars join methods that the tests don't tell apart (Demsar 2006, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

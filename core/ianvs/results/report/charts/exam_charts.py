@@ -1,7 +1,5 @@
 """The charts of one exam, each with its legend and its numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

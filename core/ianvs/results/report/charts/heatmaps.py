@@ -3,8 +3,6 @@
 Those of one score stand side by side, as they are and as differences to one row.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 from collections.abc import Mapping, Sequence

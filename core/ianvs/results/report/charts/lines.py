@@ -1,7 +1,5 @@
 """Learning curves, means at places that have names, and scores with their intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Trials of a search as lines over parallel axes: their hyperparameters, then what they were worth at each rung."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

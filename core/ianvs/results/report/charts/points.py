@@ -1,7 +1,5 @@
 """Rows as points: stability against plasticity, and score against what it costs, with the Pareto front."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The rows of an exam as pictures show them: a name, a line style of their own, and which are shown at first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
