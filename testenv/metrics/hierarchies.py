@@ -5,8 +5,6 @@ lowest node above, or equal to, both true class y and answer a. Classes may be i
 (-1 for "unseen", an ignored pixel) counts as the root. Without any sample every score is nan.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

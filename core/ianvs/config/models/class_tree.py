@@ -1,7 +1,5 @@
 """A tree over the classes of a dataset, as a testenv or a file of its own gives it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
