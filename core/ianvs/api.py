@@ -209,7 +209,7 @@ def prune(
 
     Models of rounds before the last are always among it; finished: those of finished cases, too; lost: cases that no
     job has any more, this one as it is now included. yes: remove it; what is returned is what was removed. Cases that
-    a process works on stay.
+    a process works on stay. Raises IanvsError for `lost` while another job runs, whose cases are not known yet.
     """
     with _loaded(path, JobOptions, options) as (job, inspector):
         plan_ = require_files(job, inspector).checked_plan()
@@ -221,6 +221,12 @@ def prune(
         wanted.update(case["id"] for case in record.get("cases", ()))
     kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
     found = [one for one in prunable(plan_.store, wanted) if one.kind in kinds]
+    for one in found:
+        if one.kind == "lost" and plan_.store.running(one.case_id):
+            raise IanvsError(
+                f"case {one.case_id[:8]} of another job runs in {shown_path(job.workspace)}: what no job has is known "
+                "once that run has ended. Without --lost the rest can be pruned."
+            )
     return [one for one in found if not yes or remove_prunable(plan_.store, one)]
 
 

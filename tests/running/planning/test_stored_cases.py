@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs import api
+from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.plan import Plan
@@ -106,6 +107,16 @@ def test_prune_shows_first_and_removes_then(job: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["prune", "-f", str(job), "--lost"]) == 0
     assert "There is nothing to remove. --finished shows more." in capsys.readouterr().out
+
+
+def test_no_case_counts_as_lost_while_another_job_runs_that_has_no_record_yet(job: Path) -> None:
+    store = api.plan(job).store
+    case_id = api.prune(job, lost=True)[0].case_id
+    store.note_running(case_id, {"round": 1})
+    with store.lock(case_id), pytest.raises(IanvsError, match=f"case {case_id[:8]} of another job runs in"):
+        api.prune(job, lost=True, yes=True)
+    assert store.folder(case_id).exists()
+    assert api.prune(job, yes=True) == []
 
 
 def test_models_are_pruned_and_results_stay(tmp_path: Path) -> None:
