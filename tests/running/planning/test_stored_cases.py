@@ -13,6 +13,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.plan import Plan
+from ianvs.store.identity_differences import identity_differences
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -134,3 +135,9 @@ def test_models_are_pruned_and_results_stay(tmp_path: Path) -> None:
     [found] = api.prune(job, finished=True, yes=True)
     assert (found.kind, found.files, kept.exists()) == ("finished", 1, False)
     assert ianvs.run(job).ran == 0
+
+
+def test_a_digest_of_bytes_that_is_one_of_a_tree_now_tells_of_no_edit() -> None:
+    exam = {"exam": {}, "algorithm": {"source": {"a.py": "0f", "b.py": "tree:01", "c.py": "02"}}}
+    now = {"exam": {}, "algorithm": {"source": {"a.py": "tree:0f", "b.py": "tree:03", "d.py": "tree:04"}}}
+    assert identity_differences(exam, now) == ["source b.py, c.py, d.py", "the way that ianvs counts a.py"]
