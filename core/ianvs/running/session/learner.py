@@ -21,8 +21,8 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
-from ianvs.exam.scenarios.parts import Part
-from ianvs.exam.scenarios.views import ColumnData, Picked, TestView, TrainView
+from ianvs.exam.scenarios.parts import ColumnData, LazyColumn, Part, Picked
+from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.inspector.plugin_check import NO_CUDA
@@ -223,7 +223,7 @@ class LearnerHost:
         """Checked answers to samples that are asked at once."""
         session, count = self._session, len(x)
         shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
-        samples = np.broadcast_to(np.uint8(0), (count,)) if x.lazy else x.gather()
+        samples = np.broadcast_to(np.uint8(0), (count,)) if isinstance(x, LazyColumn) else x.gather()
         part = Part(Samples(samples, shape, np.empty(0, str)), np.arange(count))
         check = self._kind.checker(part, len(self._brief.classes), unseen=self._brief.rules.unseen != "none")
         data = TestView(x, name=body["name"])
