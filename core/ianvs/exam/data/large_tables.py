@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ianvs.exam.data.arrays import PACKED, array_files
 from ianvs.exam.data.cache import Progress, entry, forget, is_whole
 from ianvs.exam.data.contents import known_contents
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in
+from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
 from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listed import load_listed, stays_encoded
@@ -235,14 +235,7 @@ def keep_seen(
     """
 
     def fill(folder: Path) -> None:
-        ends: list[NDArray[np.int64]] = []
-        with (folder / "names").open("wb") as names:
-            for column in files:
-                for start in range(0, len(column), _BLOCK):
-                    block = [os.fsencode(path) for path in column[start : start + _BLOCK]]
-                    names.write(b"".join(name + b"\0" for name in block))
-                    ends.append(np.array([len(name) + 1 for name in block], np.int64))
-        np.save(folder / "ends.npy", np.cumsum(np.concatenate(ends)))
+        write_names(folder, chain(*files))
         np.save(folder / "facts.npy", facts)
         (folder / "fingerprint").write_text(fingerprint)
 
