@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.classification import SCORES
+from ianvs.testenv.metrics.hierarchies import HIERARCHIES
 from ianvs.testenv.metrics.masked_accuracy import TASK_SCORES
 from ianvs.testenv.metrics.online import ONLINE
 from ianvs.testenv.metrics.overlap import OVERLAPS
@@ -17,7 +18,7 @@ from ianvs.testenv.metrics.unseen_detection import OPEN_WORLD
 __all__ = ["METRICS"]
 
 METRICS = (
-    *SCORES, *TASK_SCORES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
+    *SCORES, *TASK_SCORES, *HIERARCHIES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
     *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
 )  # fmt: skip
 """In the order in which they are listed."""

@@ -36,7 +36,7 @@ def test_a_case_is_another_one_where_what_it_is_handed_changes(checkout):
         lambda: checkout.write(checkout.root / "dataset/a.png", "another picture"),
         lambda: checkout.write(checkout.root / "dataset/test.txt", "c.png dog\n"),
         lambda: checkout.write(checkout.basemodel.with_name("helper.py"), "x = 1\n"),  # not imported: no change
-        lambda: checkout.change(checkout.basemodel, "import os", "import os\nimport helper"),
+        lambda: checkout.change(checkout.basemodel, "import os", "import os\nimport helper\nassert helper.x"),
         lambda: checkout.change(checkout.basemodel.with_name("helper.py"), "1", "2"),
         lambda: checkout.change(checkout.testenv, "  metrics:", "  round: 3\n  metrics:"),
         lambda: checkout.change(checkout.algorithm, "  modules:", "  initial_model_url: hub/model\n  modules:"),

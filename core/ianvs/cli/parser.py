@@ -179,7 +179,7 @@ def show(results: Results, job: str) -> None:
     render(results.leaderboard)
     folder = results.workspace / results.name / "rank"
     print(f"\nfiles: {os.path.relpath(folder)}")
-    failed = [case for case in results if case.status == "failed"]
-    if failed:
+    if failed := results.leaderboard.failures:
+        row, failure = failed[0]
         others = f"; {len(failed) - 1} more failed, see `ianvs status {job}`" if len(failed) > 1 else ""
-        print(f"`ianvs logs {failed[0].case.id[:8]} {job}` shows why {failed[0].case.algorithm} failed{others}.")
+        print(f"`ianvs logs {failure.id[:8]} {job}` shows why {row.algorithm} failed{others}.")

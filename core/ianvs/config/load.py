@@ -14,12 +14,13 @@ from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries, one_or_several
+from ianvs.config.models.class_tree import class_tree
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
 from ianvs.config.overrides import Override, sorted_out
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
-from ianvs.config.strict_yaml import Document, Step
+from ianvs.config.strict_yaml import Document, Step, Steps
 
 
 def load_job(
@@ -146,7 +147,14 @@ def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
         source = reading.overridden(reading.follow(document, link), "testenv")
         given = reading.validated(source, "testenv", dialect.testenv_model, document.value_place(link))
         if source and given:
-            yield replace(dialect.testenv(given), file=source.file)
+            exam = replace(dialect.testenv(given), file=source.file)
+            path: Steps = ("testenv", "dataset", "hierarchy")
+            linked = reading.follow(source, path) if isinstance(at(source.data, *path), str) else source
+            if at(source.data, *path) is not None and linked is not None:
+                tree, problems = class_tree(linked, path if linked is source else ())
+                reading.problems += problems
+                exam = exam.with_hierarchy(tree)
+            yield exam
 
 
 def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:

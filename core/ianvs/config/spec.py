@@ -69,7 +69,7 @@ class JobSpec(JobSettings):
     unexpanded_paths: Mapping[Path, str] = field(default_factory=dict, compare=False)
 
 
-_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides")
+_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides", "tree")
 
 
 def resolved(job: JobSpec) -> dict[str, object]:

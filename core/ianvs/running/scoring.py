@@ -51,7 +51,8 @@ def score_case(request: CaseRequest) -> None:
     metrics = [(spec, key, of.on_device(request.device) if of.on_device else of) for spec, key, of in resolved]
     over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
     if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
-        _write_scores(request, record, scores)
+        for tree in {spec.tree for spec, _, _ in scores}:  # more than one: a reference run of several exams
+            _write_scores(request, record, [one for one in scores if one[0].tree == tree])
     for spec, key, metric in over_matrix:  # they read the scores
         of, of_key = next((of, of_key) for of, of_key in request.scores if metric_key(spec, of) == key)
         found = cases.score(request.case.id, of_key, after)
@@ -83,6 +84,7 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wa
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
     for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds):
+        row = [cell and replace(cell, hierarchy=metrics[0][0].tree) for cell in row]
         scores = _row_scores(alone, row)
         if arrived is not None:
             for key, told in scores.items():
@@ -206,6 +208,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         counts=None if counts is None else counts.sum(0),
         extras={name: np.concatenate([record.extras[name] for record in records]) for name in names},
         unseen=joined([record.unseen for record in records]),
+        hierarchy=records[0].hierarchy,
     )
 
 

@@ -390,7 +390,7 @@ def test_rivals_can_not_be_changed(tmp_path):
     changing = plugin(
         train=f"""
         import pathlib
-        for path in pathlib.Path({str(tmp_path / "ws" / "cases")!r}).glob("*/scores/*.json"):
+        for path in pathlib.Path({str(tmp_path / "ws" / "cases")!r}).glob("*/result.json"):
             path.write_text("{{}}")
         for path in RIVALS:
             try:
@@ -402,7 +402,7 @@ def test_rivals_can_not_be_changed(tmp_path):
         head="RIVALS = []",
     )
     honest = sat(tmp_path, MAJORITY)
-    [score] = only(honest).directory.glob("scores/*.json")
+    score = only(honest).directory / "result.json"
     before = score.read_bytes()
     (tmp_path / "plugin.py").write_text(edited(changing, "RIVALS = []", f"RIVALS = [{str(score)!r}]"))
     [found] = ianvs.run(tmp_path / "benchmarkingjob.yaml")

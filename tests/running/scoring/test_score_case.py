@@ -119,6 +119,22 @@ def test_bwt_and_fwt_are_those_of_the_stored_scores(workspace: Path) -> None:
     assert over(found, "FWT") == 0.5 - 0.25  # the second, before its own round and untrained
 
 
+def test_each_score_reads_the_hierarchy_of_its_own_exam(workspace: Path) -> None:
+    """Exams with other trees may share a reference run."""
+    above = {"x": "all", "y": "all"}
+    pairs, others = ({"a": "x", "b": b, "c": c, "d": "y"} | above for b, c in (("x", "y"), ("y", "x")))
+    trees = [tuple(sorted(tree.items())) for tree in (pairs, others)]
+    one, plain, two = score(
+        workspace,
+        MetricSpec("superclass_accuracy", tree=trees[0]),
+        "accuracy",
+        MetricSpec("superclass_accuracy", tree=trees[1]),
+    )
+    assert plain.values.tolist() == ACCURACY
+    assert one.values[-1].tolist() == [0.25, 1.0]
+    assert two.values[-1].tolist() == [0.75, 0.75]
+
+
 def test_parts_are_stored_beside_the_number(workspace: Path) -> None:
     [found] = score(workspace, "per_class_accuracy")
     assert found.details[1] == [

@@ -155,7 +155,8 @@ class Nearest(Base):
 """
     )
     taken(tmp_path, yaml(), spy)
-    calls = [json.loads(line) for line in log.read_text().splitlines()]
+    *calls, now, loaded = [json.loads(line) for line in log.read_text().splitlines()]
+    assert now == loaded, "what it saved is tried in the end"
     assert [what for what, _, _ in calls] == ["predict", "scores"] * 6
     exam = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml")[CLASSES]
     total = sum(len(test.test) for test in exam.tests)

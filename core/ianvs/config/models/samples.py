@@ -21,6 +21,7 @@ from ianvs.config.models.base import (
     path_text,
     repeated,
 )
+from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.models.form import NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -176,6 +177,9 @@ class DatasetSpec(PlacedSpec):
     label: Name | None = None  # the label's column in a csv
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     backbone: BackboneSpec | None = None  # features of this network in place of pictures
+    hierarchy: Annotated[  # a tree, or the path of a yaml file with one: the loader reads it, who knows all places
+        ClassTree | None, ReadAs(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
+    ] = None
     options: Options = field(default_factory=dict)  # of a named source, checked by it
     train: Annotated[tuple[SourceSpec, ...], NoKey] = ()
     test: Annotated[tuple[SourceSpec, ...], NoKey] = ()

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import closest
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
+from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
@@ -24,6 +25,7 @@ class MetricSpec(NamedSpec):
     of: Name | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
     options: Options = field(default_factory=dict)
     contract: Annotated[str, NoKey] = NATIVE  # which says what the name means
+    tree: Annotated[ClassTree | None, NoKey] = None  # the dataset's hierarchy
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,12 @@ class TestEnvSpec(PlacedSpec):
     def __post_init__(self, using: tuple[str, ...]) -> None:
         if using:
             object.__setattr__(self, "dataset", replace(self.dataset, using=using))
+
+    def with_hierarchy(self, tree: ClassTree) -> Self:
+        """The same with a tree over the classes of its dataset, which its metrics know."""
+        metrics = tuple(replace(metric, tree=tree) for metric in self.metrics)
+        gate = self.gate and replace(self.gate, metric=replace(self.gate.metric, tree=tree))
+        return replace(self, dataset=replace(self.dataset, hierarchy=tree), metrics=metrics, gate=gate)
 
     @property
     def contract(self) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
+from ianvs.config.models.class_tree import ClassTree
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
@@ -95,12 +96,12 @@ def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
     return array
 
 
-def perfect_answers(kind: Kind, exam: Exam) -> EvaluationRecord:
+def perfect_answers(kind: Kind, exam: Exam, hierarchy: ClassTree | None = None) -> EvaluationRecord:
     """What metrics see of a learner that makes no mistakes on the first samples of the first test set."""
     samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
     few = test.test[:FEW]
     truth = np.asarray(samples.y[few])
-    about = EvaluationRecord(classes, labels=test.classes, earlier=())
+    about = EvaluationRecord(classes, labels=test.classes, earlier=(), hierarchy=hierarchy)
     answers = truth.tolist() if truth.dtype == object else truth
     said = kind.kept([(Part(samples, few), kind.packed(answers))], len(classes))
     every = kind.every_truth(samples, few)

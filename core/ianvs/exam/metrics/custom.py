@@ -101,7 +101,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
             Problem(f"metric '{spec.name}' is under a decorator and has no option '{name}'.", spec.place)
             for name in spec.options
         )
-    if compared := [role for role in metric.needs if role != "untrained"]:
+    if compared := [role for role in metric.needs if role not in ("untrained", "hierarchy")]:
         message = (
             f"metric '{spec.name}' compares with reference runs ({', '.join(compared)}), and what a `url` brings is "
             "computed with each case, before these are there. Bring it with a package: docs/add_a_metric.md."

@@ -27,6 +27,7 @@ class _OfScore(TypedDict, total=False):
     aliases: tuple[str, ...]
     higher_is_better: bool
     mapping: bool
+    needs: tuple[str, ...]
     partial: bool
     pictures: bool
     pooled: bool

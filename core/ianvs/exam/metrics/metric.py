@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.confusion import ClassCounts, class_indices, confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
@@ -36,6 +37,7 @@ class EvaluationRecord:
     rows: what metrics made of each sample, (N, ...) each, by the names of the metrics; see `by_sample`.
     unseen: (N,) bool, samples of what had not been taught by then, of which -1 in y_pred is the right answer; None: the
     exam has no such answer.
+    hierarchy: a tree over the classes, as (node, its parent) of each node but the root; None: the dataset has none.
     """
 
     classes: tuple[str, ...]
@@ -48,6 +50,7 @@ class EvaluationRecord:
     topics: NDArray[np.str_] | None = None
     extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     unseen: NDArray[np.bool_] | None = None
+    hierarchy: ClassTree | None = None
     rows: dict[str, NDArray[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
@@ -110,7 +113,7 @@ class Metric:
     source: str = ""  # citation
     formula: str = ""
     aliases: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"
+    needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"; of a score "hierarchy"
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
     pooled: bool = False  # a "score" of the samples of all test sets together: its matrix has one column
     over_rounds: Literal["last", "mean"] = "last"  # of a "score": the column is that of the last round, or their mean

@@ -1,5 +1,6 @@
 """Where methods stand: ranks with intervals and tiers; what would separate them; who is not beaten in everything."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, product
@@ -55,16 +56,18 @@ def standings(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: boo
 def _tiers(scores: Array, pairs: Pairs) -> dict[int, str]:
     """By method. From the best down, a new tier begins where a method is separated from any of the present one."""
     judged = {*pairs.first[pairs.seeds > 1].tolist(), *pairs.second[pairs.seeds > 1].tolist()}
-    first, second = pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist()
-    apart = {*zip(first, second, strict=True), *zip(second, first, strict=True)}
+    apart = defaultdict[int, set[int]](set)
+    for one, other in zip(pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist(), strict=True):
+        apart[one].add(other)
+        apart[other].add(one)
     found: dict[int, str] = {}
-    members: set[int] = set()
+    separated: set[int] = set()  # from any of the present tier
     names = ("".join(letters) for size in count(1) for letters in product(ascii_uppercase, repeat=size))  # Z, AA, AB
     tier = next(names)
     for i in sorted(judged, key=lambda i: -float(np.nanmean(scores[:, i]))):
-        if any((i, j) in apart for j in members):
-            tier, members = next(names), set()
-        members.add(i)
+        if i in separated:
+            tier, separated = next(names), set()
+        separated |= apart[i]
         found[i] = tier
     return found
 

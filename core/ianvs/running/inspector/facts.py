@@ -21,7 +21,7 @@ from ianvs.store.keys import digest
 Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
 _METRIC_FACTS = (
     *("summary", "higher_is_better", "direction_known", "source", "formula", "pictures"),
-    *("pooled", "over_rounds", "partial", "mapping"),
+    *("pooled", "over_rounds", "partial", "mapping", "needs"),
 )
 
 
@@ -92,7 +92,7 @@ def look_at_metric(spec: MetricSpec) -> Answer:
         return {"problems": [str(error)]}
     told = {name: getattr(metric, name) for name in _METRIC_FACTS}
     if isinstance(metric, MatrixMetric):
-        return {**told, "unit": metric.unit, "needs": metric.needs}
+        return {**told, "unit": metric.unit}
     return {**told, "accumulates": metric.accumulate is not None}
 
 

@@ -13,7 +13,7 @@ from ianvs.base.entry_points import installed, is_ours
 from ianvs.config.contracts import contract_named
 from ianvs.config.models.contract_name import GROUP as CONTRACTS
 from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
-from ianvs.exam.metrics.registry import foreign_module
+from ianvs.exam.metrics.registry import foreign_module, metric_header
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
@@ -133,6 +133,8 @@ def metric_key(metric: MetricSpec, of: MetricSpec | None = None) -> str:
     url = foreign_module(metric.name) if metric.url is None else str(metric.url)
     if url is not None:
         facts["source"] = source_of(url, metric.name)
+    if metric.tree is not None and (metric.url is not None or "hierarchy" in metric_header(metric).needs):
+        facts["hierarchy"] = metric.tree
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
     return f"{safe}-{digest(facts)[:10]}"
 

@@ -301,10 +301,10 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     named = list(exam.metrics)
     levels = {metric.name: metric_header(metric).level for metric in named}
     if "score" not in levels.values() and not contract_named(exam.contract).runs_cases:
-        named.insert(0, MetricSpec("accuracy"))
+        named.insert(0, MetricSpec("accuracy", tree=exam.dataset.hierarchy))
     for metric in exam.metrics:
         if metric.of is not None and metric.of not in {known.name for known in named}:
-            named.append(MetricSpec(metric.of, place=metric.place))
+            named.append(MetricSpec(metric.of, place=metric.place, tree=metric.tree))
     return tuple(named)
 
 

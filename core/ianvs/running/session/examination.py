@@ -129,7 +129,8 @@ class Examination:
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
-        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known)
+        tree = self._testenv.dataset.hierarchy
+        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known, hierarchy=tree)
         every = self._kind.every_truth(dataset.train, positions)
         truth = self._kind.truth(dataset.train, positions) if every is None else every
         return self._kind.record(about, truth, said)

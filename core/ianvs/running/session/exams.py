@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, DataError, IanvsError, Place, Problem
+from ianvs.base.errors import ConfigError, DataError, IanvsError, Place, Problem, closest
 from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec, TestEnvSpec
 from ianvs.exam import data
@@ -17,6 +17,7 @@ from ianvs.exam.scenarios import Exam, manifest
 from ianvs.exam.scenarios.parts import Part
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
+from ianvs.running.planning.plan import scored_metrics
 from ianvs.running.scoring import as_read, score_of
 from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
@@ -74,8 +75,14 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
 def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
-    kind = KINDS[exam.dataset.kind]
-    seen = perfect_answers(kind, exam)
+    kind, tree = KINDS[exam.dataset.kind], spec.dataset.hierarchy
+    if tree is not None:
+        nodes, classes = dict.fromkeys(node for edge in tree for node in edge), exam.dataset.classes
+        told = [f"class '{c}' is not in the hierarchy. Add it.{closest(c, nodes)}" for c in classes if c not in nodes]
+        if told or not classes:
+            told = told or ["a hierarchy is over classes, and these data have none. Take it out."]
+            return [Problem(message, spec.dataset.places.get("hierarchy")) for message in told]
+    seen = perfect_answers(kind, exam, tree)
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if metric.level == "matrix" and metric_spec.url is not None:
@@ -99,9 +106,9 @@ def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
 
 
 def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
-    metrics = [metric_key(metric) for metric in _tried(spec)]
-    return cache / FITS / f"{digest_of([exam_id, metrics])[:32]}.json"
+    metrics, tree = [metric_key(metric) for metric in _tried(spec)], spec.dataset.hierarchy
+    return cache / FITS / f"{digest_of([exam_id, metrics, tree])[:32]}.json"
 
 
 def _tried(spec: TestEnvSpec) -> list[MetricSpec]:
-    return [*spec.metrics, *([spec.gate.metric] if spec.gate else [])]
+    return [*scored_metrics(spec), *([spec.gate.metric] if spec.gate else [])]

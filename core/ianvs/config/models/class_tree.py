@@ -1,0 +1,48 @@
+"""A tree over the classes of a dataset, as a testenv or a file of its own gives it."""
+
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+
+from ianvs.base.errors import Place, Problem, one_line
+from ianvs.config.models.base import described, entries
+from ianvs.config.strict_yaml import Document, Steps
+
+ClassTree = tuple[tuple[str, str], ...]
+"""(node, its parent), by name, of each node but the root; sorted. Every class is a node."""
+
+
+def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[Problem]]:
+    """The tree at `path` of `document`, and what is wrong with it."""
+    found, places, problems = dict[str, str](), dict[str, Place](), list[Problem]()
+    for where, child, parent in _edges(document, path):
+        place = document.key_place(where)
+        if not {type(child), type(parent)} <= {str, int}:
+            said = f"nodes of a hierarchy are names, found {described(child)} below {described(parent)}."
+            problems.append(Problem(f"{said} Write 'child: parent' or 'parent: [child, child]'.", place))
+        elif (known := found.get(str(child))) is not None:
+            problems.append(Problem(f"'{child}' is below '{known}', and here below '{parent}'. Keep one.", place))
+        else:
+            found[str(child)], places[str(child)] = str(parent), place
+    roots = {parent: places[child] for child, parent in found.items() if parent not in found}
+    try:
+        TopologicalSorter({child: [parent] for child, parent in found.items()}).prepare()
+    except CycleError as error:
+        said = " is below ".join(f"'{name}'" for name in reversed(error.args[1]))
+        problems.append(Problem(f"the hierarchy has a cycle: {said}. Take one out.", places[error.args[1][0]]))
+    else:
+        if len(roots) != 1 and not problems:
+            said = f"a hierarchy has one root, found {one_line(list(roots)) or 'none'}. Put everything below one node."
+            problems.append(Problem(said, [document.value_place(path), *roots.values()][-1]))
+    return tuple(sorted(found.items())), problems
+
+
+def _edges(document: Document, path: Steps, above: object = None) -> Iterator[tuple[Steps, object, object]]:
+    """(where, child, parent) as they stand below `above`; at the top, a name after a key is the key's parent."""
+    for where, value in entries(document.data, *path):
+        named, nested = isinstance(where[-1], str), isinstance(value, dict | list)
+        if named and not (nested and above is None):
+            yield where, where[-1], value if above is None else above
+        if nested:
+            yield from _edges(document, where, where[-1] if named else above)
+        elif not named or above is not None:
+            yield where, value, where[-1] if named else above
