@@ -24,6 +24,7 @@ from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import SourceError
+from ianvs.processes.engines.engine import usable_cores
 
 _BLOCK = 1 << 22  # bytes that one thread decodes at a time
 _DIGEST = 16  # bytes of each file's SHA-256 that are kept
@@ -156,7 +157,7 @@ class EncodedPictures:
             for place in places:
                 found[place] = self.decoded(int(rows[place]))
 
-        in_threads(fill, len(rows), self.coding.row_bytes, threads())
+        in_threads(fill, len(rows), self.coding.row_bytes, usable_cores())
         return found
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -179,11 +180,6 @@ def write_names(folder: Path, paths: Iterable[str]) -> None:
 def encoded_in(values: object) -> EncodedPictures | None:
     """`values`, if they are pictures that stay encoded."""
     return values if isinstance(values, EncodedPictures) else None
-
-
-def threads() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(do: Callable[[range], object], count: int, row_bytes: int, workers: int) -> None:
@@ -226,7 +222,7 @@ def try_pictures(dataset: Dataset, say: Callable[[str], object]) -> None:
                 except SourceError as error:
                     wrong[place] = error  # noqa: B023
 
-        in_threads(look, count, x.coding.row_bytes, threads())
+        in_threads(look, count, x.coding.row_bytes, usable_cores())
         problems += [problem for place in sorted(wrong) for problem in wrong[place].problems]
         tried, total = tried + count, total + len(x)
     if problems:
