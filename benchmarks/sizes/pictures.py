@@ -225,7 +225,7 @@ def rows(folder: Path, share: float) -> Iterator[Row]:
     yield from costs("1.25 million pictures of 8 x 8", job, 30 * share, 5, 380 + 120 * share, 10 + 500 * share)
     testenv = streets(folder / "streets", int(2975 * share), int(500 * share))
     job = write_job(folder / "streets_job", testenv, pixels=True)
-    yield from costs("street scenes of 2048 x 1024", job, 60, 10, 800, 60)
+    yield from costs("street scenes of 2048 x 1024", job, 60, 10, 1000, 60)
     yield speed(folder / "speed_job", folder / "streets", testenv, 20 * share)
     job = write_job(folder / "table_job", table(folder / "table", int(2_000_000 * share), int(40_000 * share)))
     yield from costs("csv of 2 million x 50", job, 24 + 96 * share, 10, 450 + 550 * share, 1000 * share)
