@@ -177,7 +177,7 @@ def passed(tmp_path_factory):
     """What the learner of channels.py found of what its copies had sent: (sealing, new processes) -> {way: whether}."""
 
     @cache
-    def found(sealing: str, new: bool) -> dict[str, bool]:
+    def found(sealing: str, new: bool, attempt: int = 0) -> dict[str, bool]:
         folder = tmp_path_factory.mktemp("channels")
         source = Path(__file__).with_name("channels.py").read_text()
         token = 0x10000 + os.getpid() % 0x8000 + 7 * len(sealing) + new
@@ -201,7 +201,10 @@ def test_a_copy_passes_nothing_on(passed, way, new):
     open_ = passed("open", new)
     if way not in open_:
         pytest.skip("it can't be prepared on this machine")
-    assert open_[way] is (new not in CLOSED_ANYWAY.get(way, ()))
+    if new in CLOSED_ANYWAY.get(way, ()):
+        assert not open_[way]
+    else:  # another test's case may touch what lies in /dev/shm at the same time
+        assert any(passed("open", new, attempt)[way] for attempt in range(3))
     assert not passed("normal", new).get(way, False)
     assert not passed("strict", True).get(way, False)
 
