@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.sizes.measuring import Row
 
-PARTS = ("scoring", "texts", "cases")
+PARTS = ("scoring", "texts", "cases", "pictures")
 """The modules of benchmarks.sizes; each has `rows(folder, share)`."""
 
 

@@ -18,13 +18,14 @@ _SAMPLED_EVERY = 0.02  # seconds
 @dataclass(frozen=True)
 class Cost:
     """seconds: of processors, children included. wall: by the clock. process, tree: the peak of anonymous and shared
-    memory, in bytes, of its largest process and of all together (what they share is counted for each). code: the exit
-    code. said: its output."""
+    memory, in bytes, of its largest process and of all together (what they share is counted for each). first: of the
+    process that was started. code: the exit code. said: its output."""
 
     seconds: float
     wall: float
     process: int
     tree: int
+    first: int
     code: int
     said: str
 
@@ -44,7 +45,7 @@ def measured(
         process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
         )
-        one = tree = 0
+        one = tree = first = 0
         while True:
             found, status, used = os.wait4(process.pid, os.WNOHANG)
             if found:
@@ -54,12 +55,13 @@ def measured(
                 raise RuntimeError(f"{' '.join(command)} was not done in {limit:g} seconds:\n{said.read_text()}")
             sizes = own_memory(process.pid)
             one, tree = max(one, max(sizes, default=0)), max(tree, sum(sizes))
+            first = max([first, *sizes[:1]])
             time.sleep(_SAMPLED_EVERY)
     process.returncode = code = os.waitstatus_to_exitcode(status)
     text = said.read_text(errors="replace")
     if code != 0:
         raise RuntimeError(f"{' '.join(command)} ended with {code}:\n{text}")
-    return Cost(used.ru_utime + used.ru_stime, time.monotonic() - begun, one, tree, code, text)
+    return Cost(used.ru_utime + used.ru_stime, time.monotonic() - begun, one, tree, first, code, text)
 
 
 def own_memory(pid: int) -> list[int]:

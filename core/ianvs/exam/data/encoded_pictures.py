@@ -8,7 +8,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +20,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from ianvs.base.errors import Place, Problem
 from ianvs.exam.data.contents import Contents
-from ianvs.exam.data.decode import decode_labels, decode_picture
+from ianvs.exam.data.dataset import Dataset
+from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import SourceError
+from ianvs.processes.engines.engine import usable_cores
 
 _BLOCK = 1 << 22  # bytes that one thread decodes at a time
 _DIGEST = 16  # bytes of each file's SHA-256 that are kept
+_DRAWN = 64  # pictures of each part that are decoded before a run
 
 
 class Coding:
@@ -97,15 +101,9 @@ class EncodedPictures:
         folder: Path, coding: Coding, paths: Sequence[str], known: Contents, used: Sequence[int] | None = None
     ) -> None:
         """Fill `folder`. known: contents of the files. used: the position in `coding.numberings` of each file."""
-        ends, end = np.zeros(len(paths), np.int64), 0
-        with (folder / "names").open("wb") as names:
-            for index, path in enumerate(paths):
-                name = os.fsencode(path)
-                names.write(name)
-                ends[index] = end = end + len(name)
+        write_names(folder, paths)
         facts, digests = known
         numbering = np.zeros(len(paths), np.int64) if used is None else np.asarray(used, np.int64)
-        np.save(folder / "ends.npy", ends)
         np.save(folder / "facts.npy", np.column_stack([facts, numbering]))
         np.save(folder / "digests.npy", digests[:, :_DIGEST])
         (folder / "coding.json").write_text(json.dumps(coding.told()))
@@ -119,7 +117,7 @@ class EncodedPictures:
 
     def path(self, index: int) -> str:
         start = int(self._ends[index - 1]) if index else 0
-        return os.fsdecode(self._names[start : int(self._ends[index])].tobytes())
+        return os.fsdecode(self._names[start : int(self._ends[index]) - 1].tobytes())
 
     def known(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """(n, ...) numbers that differ where files or their numberings do."""
@@ -159,11 +157,8 @@ class EncodedPictures:
             for place in places:
                 found[place] = self.decoded(int(rows[place]))
 
-        in_threads(fill, len(rows), self.coding.row_bytes, threads())
+        in_threads(fill, len(rows), self.coding.row_bytes, usable_cores())
         return found
-
-    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
-        return (self.decoded(index) for index in range(len(self)))
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self[:].astype(dtype or np.uint8, copy=False)
@@ -172,14 +167,19 @@ class EncodedPictures:
         return self[:].astype(dtype, **how)
 
 
+def write_names(folder: Path, paths: Iterable[str]) -> None:
+    """The names of files, each with a zero byte behind it, and where each ends."""
+    ends, end = array("q"), 0
+    with (folder / "names").open("wb") as names:
+        for path in paths:
+            end += names.write(os.fsencode(path) + b"\0")
+            ends.append(end)
+    np.save(folder / "ends.npy", np.array(ends, np.int64))
+
+
 def encoded_in(values: object) -> EncodedPictures | None:
     """`values`, if they are pictures that stay encoded."""
     return values if isinstance(values, EncodedPictures) else None
-
-
-def threads() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(do: Callable[[range], object], count: int, row_bytes: int, workers: int) -> None:
@@ -196,3 +196,36 @@ def in_threads(do: Callable[[range], object], count: int, row_bytes: int, worker
     with ThreadPoolExecutor(min(workers, len(blocks))) as pool:
         for _ in pool.map(do, blocks):
             pass
+
+
+def try_pictures(dataset: Dataset, say: Callable[[str], object]) -> None:
+    """Decode a few pictures of each part, drawn at random but always the same, with their label pictures.
+
+    say: is told how many. Raises SourceError with all that can't be decoded, or differ in size.
+    """
+    problems, tried, total = [], 0, 0
+    for number, part in enumerate((dataset.train, dataset.test)):
+        x, y = encoded_in(part.x), encoded_in(part.y)
+        if x is None:
+            continue
+        count = min(_DRAWN, len(x))
+        drawn = np.sort(np.random.default_rng(number).choice(len(x), count, replace=False)).tolist()
+        wrong: dict[int, SourceError] = {}
+
+        def look(places: range) -> None:  # it has ended before the next part comes
+            for place in places:
+                try:
+                    x.decoded(drawn[place])  # noqa: B023
+                    if y is not None:  # noqa: B023
+                        require_one_shape(y.path(drawn[place]), x.path(drawn[place]), x.coding.size)  # noqa: B023
+                        y.decoded(drawn[place])  # noqa: B023
+                except SourceError as error:
+                    wrong[place] = error  # noqa: B023
+
+        in_threads(look, count, x.coding.row_bytes, usable_cores())
+        problems += [problem for place in sorted(wrong) for problem in wrong[place].problems]
+        tried, total = tried + count, total + len(x)
+    if problems:
+        raise SourceError(problems)
+    if total:
+        say(f"{tried} of {total} pictures were decoded, drawn at random; the others are when they are read")

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ianvs.exam.data.arrays import PACKED, array_files
 from ianvs.exam.data.cache import Progress, entry, forget, is_whole
 from ianvs.exam.data.contents import known_contents
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in
+from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
 from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listed import load_listed, stays_encoded
@@ -87,26 +87,22 @@ def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cach
         else:
             write_memo(_memo(key, cache_dir), fingerprint)
     if form == "files" and stays_encoded(parts, spec) and not only_numbers(parts, spec):  # else all are decoded first
-        keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), _files(key, fingerprint), cache_dir)
+        keep_encoded(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
     return fingerprint
 
 
 def load_large(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress | None = None) -> Dataset:
     """The samples of what is kept under `key`, read only if they are not kept. Raises SourceError."""
     kept = kept_dataset(key, cache_dir)
-    if kept is None and (said := _kept_fingerprint(_list(key), cache_dir)) is not None:
-        found = kept_dataset(_files(key, said), cache_dir)
-        if found is not None and encoded_in(found.train.x) is not None:
-            return found  # each file is looked at when it is read
     listed = kept_seen(_list(key), cache_dir) if kept is None else None
     if listed is not None:
-        kept = kept_dataset(_files(key, listed), cache_dir)
+        kept = kept_dataset(_files(spec, listed), cache_dir)
     if kept is not None:
         return kept
     parts = read_parts(spec)
     dataset = load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)
     if dataset.fingerprint == listed:  # else files have changed since they were checked
-        keep_dataset(dataset, _files(key, listed), cache_dir)
+        keep_dataset(dataset, _files(spec, listed), cache_dir)
     return dataset
 
 
@@ -118,8 +114,8 @@ def _list(key: str) -> str:
     return f"list-{key}"
 
 
-def _files(key: str, fingerprint: str) -> str:
-    return f"files-{digest_of([key, fingerprint])[:32]}"
+def _files(spec: DatasetSpec, fingerprint: str) -> str:
+    return f"files-{digest_of([_FORMAT, repr(spec), fingerprint])[:32]}"
 
 
 def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
@@ -153,11 +149,13 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
 def keep_encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
     """Keep a dataset whose pictures stay encoded, for cases that know its fingerprint."""
     if encoded_in(dataset.train.x) is not None:
-        keep_dataset(dataset, _files(repr(spec), dataset.fingerprint), cache_dir)
+        keep_dataset(dataset, _files(spec, dataset.fingerprint), cache_dir)
 
 
 def kept_encoded(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    return kept_dataset(_files(repr(spec), fingerprint), cache_dir)
+    """What `keep_encoded` kept: each file is looked at when it is read, not here."""
+    found = kept_dataset(_files(spec, fingerprint), cache_dir)
+    return None if found is None or encoded_in(found.train.x) is None else found
 
 
 def kept_facts(key: str, cache_dir: Path) -> dict[str, Any] | None:
@@ -235,14 +233,7 @@ def keep_seen(
     """
 
     def fill(folder: Path) -> None:
-        ends: list[NDArray[np.int64]] = []
-        with (folder / "names").open("wb") as names:
-            for column in files:
-                for start in range(0, len(column), _BLOCK):
-                    block = [os.fsencode(path) for path in column[start : start + _BLOCK]]
-                    names.write(b"".join(name + b"\0" for name in block))
-                    ends.append(np.array([len(name) + 1 for name in block], np.int64))
-        np.save(folder / "ends.npy", np.cumsum(np.concatenate(ends)))
+        write_names(folder, chain(*files))
         np.save(folder / "facts.npy", facts)
         (folder / "fingerprint").write_text(fingerprint)
 
@@ -260,15 +251,9 @@ def kept_seen(key: str, cache_dir: Path) -> str | None:
         for start, names in _blocks(folder):
             if not np.array_equal(_facts(names), facts[start : start + len(names)]):
                 return None
-        return _kept_fingerprint(key, cache_dir)
+        return (folder / "fingerprint").read_text()
     except OSError:  # one is gone, or another process keeps them anew
         return None
-
-
-def _kept_fingerprint(key: str, cache_dir: Path) -> str | None:
-    with suppress(OSError):
-        return (cache_dir / key / "fingerprint").read_text()
-    return None
 
 
 def _blocks(folder: Path) -> Iterator[tuple[int, list[bytes]]]:

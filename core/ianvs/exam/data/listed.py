@@ -198,7 +198,7 @@ def _encoded(
     shape = (height, width) if numberings else (height, width, 3)
     coding = Coding("labels" if numberings else "rgb", spec.image_size, shape, [[n.classes, n.owner] for n in distinct])
     used = [where[numbering] for numbering in numberings] if numberings else None
-    key = f"encoded-{digest_of([content, coding.told(), paths_digest(paths)])[:32]}"
+    key = f"encoded-{digest_of([1, content, coding.told(), paths_digest(paths)])[:32]}"
 
     def fill(folder: Path) -> None:
         EncodedPictures.keep(folder, coding, paths, known_contents(paths, cache_dir), used)

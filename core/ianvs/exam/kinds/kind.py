@@ -36,7 +36,7 @@ class Kind(Protocol):
     own_extras: ClassVar[tuple[str, ...]] = ("probe",)
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        """What turns answers to `asked` into the form that `kept` takes, or raises PluginError.
+        """What turns answers to `asked` into the form that `packed` takes, or raises PluginError.
 
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
         errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
@@ -49,8 +49,12 @@ class Kind(Protocol):
         """(checked answers with no text longer than LONGEST_ANSWER, how many were)."""
         return answers, 0
 
+    def packed(self, answers: Any) -> Any:
+        """Checked answers to a piece of a test set, in the form that waits for the others and that `kept` takes."""
+        return answers
+
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
-        """What is stored of the checked answers to a test set, which come a piece at a time.
+        """What is stored of the checked and packed answers to a test set, which come a piece at a time.
 
         Every label as it was answered, where nothing else is said; such a test set comes in one piece.
         """
@@ -99,7 +103,7 @@ def perfect_answers(kind: Kind, exam: Exam, hierarchy: ClassTree | None = None) 
     truth = np.asarray(samples.y[few])
     about = EvaluationRecord(classes, labels=test.classes, earlier=(), hierarchy=hierarchy)
     answers = truth.tolist() if truth.dtype == object else truth
-    said = kind.kept([(Part(samples, few), answers)], len(classes))
+    said = kind.kept([(Part(samples, few), kind.packed(answers))], len(classes))
     every = kind.every_truth(samples, few)
     seen = kind.record(about, kind.truth(samples, few) if every is None else every, said)
     return replace(seen, probe=truth) if kind.probes else seen

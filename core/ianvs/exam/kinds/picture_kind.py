@@ -34,17 +34,20 @@ class PictureKind(Kind):
         shape = (len(asked.positions), *asked.samples.y.shape[1:])
         return lambda found, where: _label_pictures(found, shape, classes, where)
 
+    def packed(self, answers: NDArray[np.uint8]) -> list[bytes]:
+        return [compressed(picture) for picture in answers]
+
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         counts = np.zeros((classes, classes + 1), dtype=np.int64)
         first: NDArray[np.uint8] | None = None
         packed: list[bytes] = []
         shape: tuple[int, ...] = ()
         for piece, said in answers:
-            counts += picture_confusion(np.asarray(piece.samples.y[piece.positions]), said, classes)
-            here = said if isinstance(said, np.ndarray) else said.cpu().numpy()
-            first = here[:SHOWN].copy() if first is None else first
-            packed += [compressed(picture) for picture in here]
             shape = piece.samples.y.shape[1:]
+            here = PackedPictures(packed_pictures(said, shape))[:]
+            counts += picture_confusion(np.asarray(piece.samples.y[piece.positions]), here, classes)
+            first = here[:SHOWN].copy() if first is None else first
+            packed += said
         extras = {} if first is None else {FIRST: first}
         return Predictions(counts, {**extras, EVERY: packed_pictures(packed, shape)})
 

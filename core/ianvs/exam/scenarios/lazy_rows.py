@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Positions
-from ianvs.exam.scenarios.parts import LazyColumn
+from ianvs.exam.scenarios.parts import LazyColumn, Picked
 
 _SMALL = 1 << 26  # bytes up to which a part of the rows is decoded at once, so that it may be kept like any tensor
 _aten = torch.ops.aten
@@ -25,8 +25,8 @@ class LazyRows(Tensor):
     """(N, ...) rows of a lazy column, on the CPU; axes: in which order, the first being the samples."""
 
     @staticmethod
-    def __new__(cls, column: LazyColumn, rows: Positions | None = None, axes: Sequence[int] | None = None) -> Self:
-        shape = (len(column) if rows is None else len(rows), *column.shape[1:])
+    def __new__(cls, column: LazyColumn, axes: Sequence[int] | None = None) -> Self:
+        shape = column.shape
         strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         order = range(len(shape)) if axes is None else axes
         made: Self = Tensor._make_wrapper_subclass(
@@ -36,19 +36,17 @@ class LazyRows(Tensor):
             dtype=torch.from_numpy(np.empty(0, column.dtype)).dtype,
         )
         made._column, made._order = column, tuple(order)
-        made._rows = np.arange(len(column)) if rows is None else rows
         return made
 
     _column: LazyColumn
-    _rows: Positions
     _order: tuple[int, ...]
 
-    def __init__(self, column: LazyColumn, rows: Positions | None = None, axes: Sequence[int] | None = None) -> None:
+    def __init__(self, column: LazyColumn, axes: Sequence[int] | None = None) -> None:
         super().__init__()
 
     def decoded(self) -> Tensor:
         """All rows, in memory."""
-        return self._taken(np.arange(len(self._rows)))
+        return self._taken(np.arange(len(self)))
 
     def numpy(self, *, force: bool = False) -> Any:
         return self.decoded().numpy()
@@ -70,12 +68,12 @@ class LazyRows(Tensor):
 
     def _taken(self, places: Positions) -> Tensor:
         """Those rows, in memory."""
-        return torch.from_numpy(self._column.gather(self._rows[places])).permute(self._order)
+        return torch.from_numpy(self._column.gather(places)).permute(self._order)
 
     def _part(self, places: Positions) -> Tensor:
-        if len(places) * self.nbytes <= _SMALL * max(1, len(self._rows)):
+        if len(places) * self.nbytes <= _SMALL * max(1, len(self)):
             return self._taken(places)
-        return LazyRows(self._column, self._rows[places], self._order)
+        return LazyRows(Picked(self._column, places), self._order)
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -108,33 +106,32 @@ def _index(x: LazyRows, indices: Sequence[Tensor | None]) -> Any:
     if len(indices) != 1 or indices[0] is None or indices[0].ndim != 1:
         return NotImplemented
     chosen = indices[0].cpu()
-    return x._taken((chosen.nonzero()[:, 0] if chosen.dtype == torch.bool else chosen % len(x._rows)).numpy())
+    return x._taken((chosen.nonzero()[:, 0] if chosen.dtype == torch.bool else chosen % len(x)).numpy())
 
 
 def _select(x: LazyRows, dim: int, index: int) -> Any:
-    return x._taken(np.array([range(len(x._rows))[index]]))[0] if dim == 0 else NotImplemented
+    return x._taken(np.array([range(len(x))[index]]))[0] if dim == 0 else NotImplemented
 
 
 def _slice(x: LazyRows, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
-    return x._part(np.arange(len(x._rows))[slice(start, end, step)]) if dim == 0 else NotImplemented
+    return x._part(np.arange(len(x))[slice(start, end, step)]) if dim == 0 else NotImplemented
 
 
 def _split(x: LazyRows, size: int | Sequence[int], dim: int = 0) -> Any:
     if dim != 0:
         return NotImplemented
-    count = len(x._rows)
-    sizes = [min(size, count - at) for at in range(0, count, size)] if isinstance(size, int) else list(size)
-    ends = np.cumsum(sizes)
-    return [LazyRows(x._column, x._rows[end - n : end], x._order) for n, end in zip(sizes, ends, strict=True)]
+    sizes = [min(size, len(x) - at) for at in range(0, len(x), size)] if isinstance(size, int) else list(size)
+    rows = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    return [LazyRows(Picked(x._column, one), x._order) for one in rows]
 
 
 def _permute(x: LazyRows, dims: Sequence[int]) -> Any:
     axes = [dim % x.ndim for dim in dims]
-    return LazyRows(x._column, x._rows, [x._order[axis] for axis in axes]) if axes[0] == 0 else NotImplemented
+    return LazyRows(x._column, [x._order[axis] for axis in axes]) if axes[0] == 0 else NotImplemented
 
 
 def _same(x: LazyRows) -> LazyRows:
-    return LazyRows(x._column, x._rows, x._order)
+    return LazyRows(x._column, x._order)
 
 
 _LAZILY: Mapping[Any, Callable[..., Any]] = {

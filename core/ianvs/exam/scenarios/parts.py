@@ -56,8 +56,6 @@ class Part:
 class Column:
     """The same column of one part after the other, or of all of them in an `order` of their own."""
 
-    lazy = False
-
     def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
         self._parts, self._order = tuple(parts), order
         self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
@@ -110,8 +108,6 @@ class Column:
 class Held:
     """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
 
-    lazy = False
-
     def __init__(self, values: NDArray[Any] | Sequence[Any]) -> None:
         self._values = values
 
@@ -137,7 +133,6 @@ class LazyColumn(Protocol):
     workers: threads that `gather` takes, or that may each call `read`.
     """
 
-    lazy: bool
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     workers: int
@@ -152,6 +147,38 @@ class LazyColumn(Protocol):
     def read(self, rows: Positions) -> NDArray[Any]: ...
 
     def close(self) -> None: ...
+
+
+class Picked:
+    """Some rows of a column."""
+
+    def __init__(self, column: "ColumnData", rows: Positions) -> None:
+        self._column, self._rows = column, rows
+        self.shape: tuple[int, ...]
+        self.dtype: np.dtype[Any]
+        self.workers: int
+        if isinstance(column, LazyColumn):
+            self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
+
+    @property
+    def nbytes(self) -> int:
+        return self._column.nbytes * len(self._rows) // max(1, len(self._column))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
+        return self._column.gather(self._rows if rows is None else self._rows[rows])
+
+    def read(self, rows: Positions) -> NDArray[Any]:
+        column, rows = self._column, self._rows[rows]
+        return column.read(rows) if isinstance(column, LazyColumn) else column.gather(rows)
+
+    def close(self) -> None:
+        """It is the column's own end that counts."""
+
+
+ColumnData = Column | Held | Picked | LazyColumn
 
 
 def columns_of(

@@ -8,54 +8,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
-from ianvs.exam.data.dataset import Positions
-from ianvs.exam.scenarios.parts import Column, Held, LazyColumn
+from ianvs.exam.scenarios.parts import ColumnData, LazyColumn, Picked
 
 if TYPE_CHECKING:
     import torch
 
 _AHEAD = 2  # batches that each worker of a loader may be ahead
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
-
-
-class Picked:
-    """Some rows of a column."""
-
-    def __init__(self, column: ColumnData, rows: Positions) -> None:
-        self._column, self._rows = column, rows
-        self.lazy: bool = column.lazy
-        self.shape: tuple[int, ...]
-        self.dtype: np.dtype[Any]
-        self.workers: int
-        if isinstance(column, LazyColumn):
-            self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
-
-    @property
-    def nbytes(self) -> int:
-        return self._column.nbytes * len(self._rows) // max(1, len(self._column))
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
-        return self._column.gather(self._rows if rows is None else self._rows[rows])
-
-    def read(self, rows: Positions) -> NDArray[Any]:
-        column, rows = self._column, self._rows[rows]
-        return column.read(rows) if isinstance(column, LazyColumn) else column.gather(rows)
-
-    def close(self) -> None:
-        """It is the column's own end that counts."""
-
-
-ColumnData = Column | Held | Picked | LazyColumn
 
 
 class _View:
@@ -148,10 +114,10 @@ class _View:
         small = not lazy and sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
 
-        def batch(start: int) -> Any:
+        def batch(start: int, alone: bool = False) -> Any:
             self._require_open()
             rows = where[start : start + batch_size]
-            found = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
+            found = [_presented(column, self._rows(column, rows, device, small, alone)) for column in columns]
             return tuple(found) if len(found) > 1 else found[0]
 
         starts = range(0, self._count, batch_size)
@@ -161,14 +127,20 @@ class _View:
             return
         with ThreadPoolExecutor(workers) as ahead:  # the next batches are read while one is learned from
             coming: deque[Future[Any]] = deque()
-            for start in starts:
-                coming.append(ahead.submit(batch, start))
-                if len(coming) > _AHEAD * workers:
+            try:
+                for start in starts:
+                    coming.append(ahead.submit(batch, start, start > 0))
+                    if start == 0:
+                        wait(coming)  # the learner can do nothing without the first: all threads read it
+                    if len(coming) > _AHEAD * workers:
+                        yield coming.popleft().result()
+                while coming:
                     yield coming.popleft().result()
-            while coming:
-                yield coming.popleft().result()
+            finally:
+                ahead.shutdown(cancel_futures=True)  # a learner may want no more of them
 
-    def _rows(self, column: str, rows: torch.Tensor, device: str, small: bool) -> torch.Tensor:
+    def _rows(self, column: str, rows: torch.Tensor, device: str, small: bool, alone: bool) -> torch.Tensor:
+        """alone: read by this thread, not by all that there may be."""
         import torch
 
         if small:
@@ -177,7 +149,7 @@ class _View:
         if known is not None:
             values = known[rows.numpy()]
         else:
-            values = held.read(rows.numpy()) if isinstance(held, LazyColumn) else held.gather(rows.numpy())
+            values = held.read(rows.numpy()) if alone and isinstance(held, LazyColumn) else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
 
 
@@ -335,12 +307,13 @@ class TestView(_View):
 
     def __iter__(self) -> Iterator[Any]:
         self._require_open()
-        return iter(self.x) if not self._columns["x"].lazy else map(self.__getitem__, range(len(self)))
+        lazy = isinstance(self._columns["x"], LazyColumn)
+        return map(self.__getitem__, range(len(self))) if lazy else iter(self.x)
 
     def __getitem__(self, index: Any) -> Any:
         self._require_open()
         column = self._columns["x"]
-        if not column.lazy or "x" in self._gathered:
+        if not isinstance(column, LazyColumn) or "x" in self._gathered:
             return self.x[index]
         rows = np.arange(len(self))[index]
         return column.gather(rows) if rows.ndim else column.gather(rows[None])[0]

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -72,15 +72,6 @@ class ArrayWriter:
         at = self._aligned()
         self._write(np.ascontiguousarray(values))
         return {"dtype": values.dtype.str, "shape": list(values.shape), "at": at}
-
-    def joined(self, arrays: Iterable[NDArray[Any]]) -> Spec:
-        """Numbers of one kind, one array after the other, as one array."""
-        at, count = self._aligned(), 0
-        for values in arrays:
-            self._write(np.ascontiguousarray(values))
-            count += len(values)
-            kind = {"dtype": values.dtype.str, "shape": [count, *values.shape[1:]]}
-        return {**kind, "at": at}
 
     def blob(self, held: bytes) -> tuple[int, int]:
         """Where it lies: (start, length)."""

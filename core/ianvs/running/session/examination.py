@@ -238,6 +238,10 @@ class Examination:
                 shows = question.method == METHOD
                 replies = columns_of(question.parts, ("y",), question.order)["y"] if shows else None
                 writer, lender = ArrayWriter(0, self._folder), RowServer(self._folder)
+                adapted = None
+                if question.adapted is not None:
+                    view = described(self._feed.adaptation(question.adapted), writer, lender)
+                    adapted = {"view": view, "classes": question.adapted.classes, "task": question.adapted.name}
                 body: dict[str, object] = {
                     "x": lender.told(samples, writer),
                     "y": None if replies is None else writer.column(replies),
@@ -246,32 +250,32 @@ class Examination:
                     "round": question.round,
                     "method": question.method,
                     "label_shape": question.parts[0].samples.y.shape[1:],
-                    "adapt": None,
+                    "adapt": adapted,
                     "taught": taught > 0,
                     "first": number == 0,
                     "quiet": taught == 0 or tried,
                     "tried": tried,
                 }
                 files = [writer.sealed(), *lender.door()]
-                if question.adapted is not None:
-                    labelled = ArrayWriter(0, self._folder)
-                    lent = RowServer(self._folder)
-                    view = described(self._feed.adaptation(question.adapted), labelled, lent)
-                    adapted = {"view": view, "classes": question.adapted.classes, "task": question.adapted.name}
-                    body["adapt"] = {**adapted, "at": len(files)}
-                    files += [labelled.sealed(), *lent.door()]
-                began, cpu = time.perf_counter(), cpu_seconds(pid)
-                reply = copy.call("ask", body, files)
-                if timed:
-                    self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
+                count = sum(len(part.positions) for part in question.parts)
+                labels = question.method == "predict"
+                size = (self._kind.batch_limit if labels else None) or max(1, count)
+                pieces: list[Predictions] = []
+                for start in range(0, max(1, count), size):
+                    began, cpu = time.perf_counter(), cpu_seconds(pid)
+                    reply = copy.call("more", {"quiet": body["quiet"]}) if pieces else copy.call("ask", body, files)
+                    if timed:
+                        self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
+                    said = self._read(question, min(size, count - start), read(Answer, reply.body), reply.files)
+                    packed = labels and not tried
+                    pieces.append(replace(said, labels=self._kind.packed(said.labels)) if packed else said)
                 for file in files:
                     os.close(file)
                 lender.close()
-                yield self._read(question, read(Answer, reply.body), reply.files)
+                yield pieces[0] if len(pieces) == 1 else _joined(pieces)
 
-    def _read(self, question: _Question, answer: Answer, files: Sequence[int]) -> Predictions:
-        """Raises PluginError for answers that don't fit; nothing of them is taken on trust."""
-        count = sum(len(part.positions) for part in question.parts)
+    def _read(self, question: _Question, count: int, answer: Answer, files: Sequence[int]) -> Predictions:
+        """Answers to `count` samples. Raises PluginError for those that don't fit; nothing is taken on trust."""
         if len(files) != 1:
             raise PluginError(f"{answer.who} gave no answers")
         memory = mapped(files[0])
@@ -302,6 +306,14 @@ class Examination:
         if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS, *FORCED}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.")
         return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})
+
+
+def _joined(pieces: Sequence[Predictions]) -> Predictions:
+    """Answers to all samples of a question. Raises PluginError where some have other extras."""
+    if any(piece.extras.keys() != pieces[0].extras.keys() for piece in pieces):
+        raise PluginError("predict() returned extras with some of its answers, and not with others")
+    extras = {name: np.concatenate([piece.extras[name] for piece in pieces]) for name in pieces[0].extras}
+    return Predictions([one for piece in pieces for one in piece.labels], extras)
 
 
 def _asked_for(question: _Question, count: int) -> Part:

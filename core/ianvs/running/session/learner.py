@@ -21,10 +21,10 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
-from ianvs.exam.scenarios.parts import Part
-from ianvs.exam.scenarios.views import ColumnData, Picked, TestView, TrainView
+from ianvs.exam.scenarios.parts import ColumnData, LazyColumn, Part, Picked
+from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, Spec
+from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
@@ -65,6 +65,7 @@ class LearnerHost:
         self._opened: CaseSession | None = None
         self._keeper: Keeper
         self._saved: list[StoredModule] | None = None
+        self._answers: Iterator[tuple[Predictions, bool]]
         self._orders: Mapping[str, _Order] = {
             "ready": self._ready,
             "train": self._train,
@@ -74,6 +75,7 @@ class LearnerHost:
             "restore": self._restore,
             "answer": self._answer,
             "ask": self._ask,
+            "more": self._more,
         }
 
     def connect(self, keeper: Keeper) -> None:
@@ -171,60 +173,57 @@ class LearnerHost:
         return Message({})
 
     def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        """A question of the keeper: its samples lie in files[0], where there are labels to adapt to in files[1]."""
-        at = body["adapt"]["at"] if body["adapt"] else len(files)
-        came = self._session.columns(files[:at])
-        x, writer = came.of(body["x"]), ArrayWriter()
-        context = self._context(body)
+        """A question of the keeper, and the first piece of the answers."""
+        self._answers = self._answered(body, files)
+        return self._more(body, ())
+
+    def _more(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        """The next piece of the answers to what was asked last."""
+        said, last = next(self._answers)
+        if last:
+            next(self._answers, None)  # an adapted copy is left
+        measure.synchronise()
+        writer, labels = ArrayWriter(), said.labels
+        told = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
+        extras = {name: writer.array(values) for name, values in said.extras.items()}
+        return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def _answered(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Iterator[tuple[Predictions, bool]]:
+        """(a piece of the answers, whether it is the last)"""
+        came, context = self._session.columns(files), self._context(body)
+        x = came.of(body["x"])
         if body["first"]:
             self._saved = None
         if body["tried"]:
             start_generators(self._session.seed, "tried")
         if body["method"] != "predict":
             y = None if body["y"] is None else came.of(body["y"])
-            said = Predictions(self._beside_labels(x, y, body, context))
-            told = _written(said.labels, writer)
+            yield Predictions(self._beside_labels(x, y, body, context)), True
         elif (adapt := body["adapt"]) is None:
-            told, said = self._said(body, x, context, writer)
+            yield from self._pieces(body, x, context)
         else:
-            view = self._session.view(adapt["view"], self._session.columns(files[at:]))
+            view = self._session.view(adapt["view"], came)
             with self._session.as_copy(self._copied(adapt["task"], body["taught"])):
                 for data in self._session.adaptation(view, context, tuple(adapt["classes"])):
                     self._session.paradigm.adapt(data, self._session)
-                told, said = self._said(body, x, context, writer)
-        measure.synchronise()
-        extras = {name: writer.array(values) for name, values in said.extras.items()}
-        return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
+                yield from self._pieces(body, x, context)
 
-    # --- answers ------------------------------------------------------------------------------------------------
-
-    def _said(
-        self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any], writer: ArrayWriter
-    ) -> tuple[Spec, Predictions]:
-        """(where the labels lie, answers without labels); what is asked in pieces is written as it comes."""
+    def _pieces(
+        self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]
+    ) -> Iterator[tuple[Predictions, bool]]:
         count = max(1, len(x))
         size = self._kind.batch_limit or count
-        if size >= count:
-            said = self._piece(body, x, context)
-            return _written(said.labels, writer), said
-        rows = np.arange(len(x))
-        extras: dict[str, list[NDArray[Any]]] = {}
-
-        def pieces() -> Iterator[NDArray[Any]]:
-            for start in range(0, count, size):
-                said = self._piece(body, Picked(x, rows[start : start + size]), context)
-                for name, values in said.extras.items():
-                    extras.setdefault(name, []).append(values)
-                yield np.asarray(said.labels)
-
-        told = writer.joined(pieces())
-        return told, Predictions(np.empty(0), {name: np.concatenate(values) for name, values in extras.items()})
+        for start in range(0, count, size):
+            piece = x if size >= count else Picked(x, np.arange(start, min(start + size, count)))
+            yield self._piece(body, piece, context), start + size >= count
 
     def _piece(self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]) -> Predictions:
         """Checked answers to samples that are asked at once."""
         session, count = self._session, len(x)
         shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
-        samples = np.broadcast_to(np.uint8(0), (count,)) if x.lazy else x.gather()
+        samples = np.broadcast_to(np.uint8(0), (count,)) if isinstance(x, LazyColumn) else x.gather()
         part = Part(Samples(samples, shape, np.empty(0, str)), np.arange(count))
         check = self._kind.checker(part, len(self._brief.classes), unseen=self._brief.rules.unseen != "none")
         data = TestView(x, name=body["name"])
@@ -302,10 +301,6 @@ class LearnerHost:
             unscored=self._unscored(),
         )
         return Message(state.model_dump())
-
-
-def _written(labels: NDArray[Any] | list[Any], writer: ArrayWriter) -> Spec:
-    return writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
 
 
 def _is_refused(error: BaseException | None) -> bool:

@@ -56,8 +56,6 @@ class LentRows:
     Where all of them are small they are kept, so that a further pass costs nothing; else each is read again.
     """
 
-    lazy = True
-
     def __init__(self, told: Mapping[str, Any], door: Door, workers: int) -> None:
         """workers: threads that decode at the same time."""
         self.shape, self.dtype = tuple(told["shape"]), np.dtype(told["dtype"])

@@ -19,8 +19,8 @@ from ianvs.base.seeding import generator
 from ianvs.exam.data.options import Options
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
-from ianvs.exam.scenarios.parts import Held
-from ianvs.exam.scenarios.views import ColumnData, TrainView
+from ianvs.exam.scenarios.parts import ColumnData, Held
+from ianvs.exam.scenarios.views import TrainView
 from ianvs.plugins.signature import Late
 from ianvs.processes.sealing.peer import Message
 from ianvs.processes.sealing.shared_arrays import mapped, unpacked
