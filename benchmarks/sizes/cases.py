@@ -111,7 +111,7 @@ def rows(folder: Path, share: float) -> Iterator[Row]:
         yield Row(f"status of {40 * cases} cells, {stored} of them stored", figures, most)
         shutil.rmtree(store)
         store.mkdir()
-    yield from limits(folder / "limits", max(400_000_000, round(3e9 * share)))
+    yield from limits(folder / "limits", max(900_000_000, round(3e9 * share)))
 
 
 def limits(folder: Path, size: int) -> Iterator[Row]:
@@ -120,7 +120,7 @@ def limits(folder: Path, size: int) -> Iterator[Row]:
     cache = folder / "cache"
     with cache.open("wb") as file:
         file.truncate(size)
-    more = f"limits: {{memory_mb: {max(300, size // 3_000_000)}}}"
+    more = f"limits: {{memory_mb: {max(600, size // 3_000_000)}}}"
     for allocates, wanted in ((False, "finished"), (True, "failed")):
         values = f"[{{allocates: {{values: [{str(allocates).lower()}]}}}}]"
         job = write(folder, MAPS.format(size=size, path=str(cache)), "Maps", values, [0], more)
