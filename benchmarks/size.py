@@ -1,6 +1,6 @@
 """What people have, at its size: processor seconds, memory and disk of each, held against what is allowed.
 
-    python -m benchmarks.size                      # all of it, an hour of two cores
+    python -m benchmarks.size                      # all of it, half an hour of two cores
     python -m benchmarks.size texts --share 0.1    # a part, at a tenth of its size
 
 The data are made here: generated texts, few files with many names. Memory is anonymous and shared memory, without
