@@ -24,8 +24,9 @@ _before = pytest.StashKey[float]()
 
 def used() -> float:
     """CPU seconds of this process and of all that it started and that have ended."""
+    warm = warm_server.used()  # first: it may find that the process has ended, which is then among our children
     own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in own) + warm_server.used()
+    return warm + sum(one.ru_utime + one.ru_stime for one in own)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -36,6 +36,7 @@ _MOST = 1 << 20
 _USED = b"used"  # the other request
 _ONE_THREAD = thread_limits(1)
 cold, cold_isolated = forking._boot, isolated._boot  # as they are outside of tests
+_process: list[subprocess.Popen[bytes]] = []  # the warm one
 _told = [0.0]  # CPU seconds, the last that were heard of
 _warm: list[socket.socket] = []  # the channel to the one process, when it has been started
 
@@ -110,7 +111,10 @@ def _forked(environment: Mapping[str, str], descriptors: Sequence[int], preload:
 
 
 def used() -> float:
-    """CPU seconds of all servers that have ended, and of what they forked."""
+    """CPU seconds of all servers that have ended, and of what they forked, where the kernel does not tell them."""
+    if _process and _process[0].poll() is not None:  # a test ended it: from now on it is among our ended children
+        _process.clear()
+        _told[0] = 0.0
     with contextlib.suppress(OSError):
         if _warm and _warm[0].send(_USED) and (told := _warm[0].recv(100)):
             _told[0] = float(told)
@@ -123,12 +127,17 @@ def _start() -> socket.socket:
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
     code = f"import sys; sys.path[:] = {sys.path!r}; from tests.warm_server import main; main({theirs.fileno()})"
-    subprocess.Popen(
+    if _process:  # the one before it, whose channel is closed
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _process[0].wait(10)
+        used()
+    process = subprocess.Popen(
         [sys.executable, "-P", "-c", code],
         pass_fds=[theirs.fileno()],
         env={**os.environ, **_ONE_THREAD},
         start_new_session=True,
     )
+    _process[:] = [process]
     theirs.close()
     return ours
 
