@@ -23,7 +23,7 @@ def test_everything_is_listed_with_its_size_and_age(workspace, capsys):
     said = capsys.readouterr().out
     assert said.count("decoded pictures") == 2
     assert "used   0.0 days ago" in said
-    assert said.splitlines()[-1].startswith("2 entries in ")
+    assert "ws/cache: 2 entries, " in said.splitlines()[-1]
 
 
 def test_what_is_old_is_shown_first_and_removed_when_that_is_said(workspace, capsys):
@@ -31,10 +31,10 @@ def test_what_is_old_is_shown_first_and_removed_when_that_is_said(workspace, cap
         return len(list((workspace / "cache").glob("rgb-*[!k]")))
 
     assert main(["cache", str(workspace), "--prune", "30"]) == 0
-    assert "1 entries, not used for 30 days" in capsys.readouterr().out
+    assert "not used for 30 days: 1 entry" in capsys.readouterr().out
     assert kept() == 2
     assert main(["cache", str(workspace), "--prune", "30", "--yes"]) == 0
-    assert "removed 1 entries" in capsys.readouterr().out
+    assert "removed: 1 entry" in capsys.readouterr().out
     assert kept() == 1
 
 
@@ -43,3 +43,5 @@ def test_a_folder_without_a_cache_and_a_yes_to_nothing_are_refused(tmp_path, wor
     assert "is no workspace that holds a cache" in capsys.readouterr().err
     assert main(["cache", str(workspace), "--yes"]) != 0
     assert "--prune DAYS" in capsys.readouterr().err
+    assert main(["cache", str(workspace), "--prune", "-3"]) != 0
+    assert "expected a number of days" in capsys.readouterr().err

@@ -32,21 +32,24 @@ def _cache(options: argparse.Namespace) -> int:
         raise IanvsError(f"{shown_path(options.workspace)} is no workspace that holds a cache.")
     if options.yes and options.prune is None:
         raise IanvsError("--yes goes with --prune DAYS, which says what is to be removed.")
+    if options.prune is not None and options.prune < 0:
+        raise IanvsError(f"--prune {options.prune:g}: expected a number of days, 0 or more.")
     chosen = cache_entries(cache)
     if options.prune is not None:
         chosen = [one for one in chosen if one.unused_for(options.prune)]
 
     def total(entries: list[CacheEntry]) -> str:
-        return in_units(sum(one.size for one in entries))
+        count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+        return f"{count}, {in_units(sum(one.size for one in entries))}"
 
     for one in chosen:
         days = max(0.0, time.time() - one.used) / 86400
         print(f"{in_units(one.size):>11}  used {days:5.1f} days ago  {one.folder.name[:24]:<26}{one.what}")
     if options.prune is None:
-        print(f"{len(chosen)} entries in {shown_path(cache)}: {total(chosen)}")
+        print(f"{shown_path(cache)}: {total(chosen)}")
     elif options.yes:
         removed = remove_entries(chosen)
-        print(f"removed {len(removed)} entries: {total(removed)}")
+        print(f"removed: {total(removed)}")
     else:
-        print(f"{len(chosen)} entries, not used for {options.prune:g} days: {total(chosen)}; --yes removes them")
+        print(f"not used for {options.prune:g} days: {total(chosen)}" + ("; --yes removes them" if chosen else ""))
     return 0
