@@ -228,7 +228,8 @@ def test_status_tells_what_failed_and_logs_show_why(tmp_path: Path, capsys: pyte
     assert main(["status", "-f", "benchmarkingjob.yaml"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert (
-        "failed      majority (fail_in_round=2), seed 0: failed last time (RuntimeError: no luck in round 2)" in shown[0]
+        "failed      majority (fail_in_round=2), seed 0: failed last time (RuntimeError: no luck in round 2)"
+        in shown[0]
     )
     assert shown[1] == "test: 2 cases: 1 failed, 1 finished"
     assert main(["logs", shown[0][:8], "-f", "benchmarkingjob.yaml"]) == 0

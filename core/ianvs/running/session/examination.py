@@ -9,6 +9,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -231,7 +232,8 @@ class Examination:
         timed: bool = True,
         tried: bool = False,
     ) -> Iterator[Predictions]:
-        """Raw answers, checked for their form, in the order of the questions. tried: nothing hangs on them."""
+        """Raw answers, checked for their form, in the order of the questions. timed: what they take, and lose of their
+        length, is `spent`. tried: nothing hangs on them."""
         with copies as (copy, pid):
             for number, question in enumerate(questions):
                 samples = columns_of(question.parts, ("x",), question.order)["x"]
@@ -260,18 +262,20 @@ class Examination:
                 count = sum(len(part.positions) for part in question.parts)
                 labels = question.method == "predict"
                 size = (self._kind.batch_limit if labels else None) or max(1, count)
-                pieces: list[Predictions] = []
-                for start in range(0, max(1, count), size):
-                    began, cpu = time.perf_counter(), cpu_seconds(pid)
-                    reply = copy.call("more", {"quiet": body["quiet"]}) if pieces else copy.call("ask", body, files)
-                    if timed:
+                pieces, spent = list[Predictions](), self.spent
+                with ExitStack() as lent:  # also where an answer is refused: nothing can be read any more
+                    lent.callback(lender.close)
+                    for file in files:
+                        lent.callback(os.close, file)
+                    for start in range(0, max(1, count), size):
+                        began, cpu = time.perf_counter(), cpu_seconds(pid)
+                        reply = copy.call("more", {"quiet": body["quiet"]}) if pieces else copy.call("ask", body, files)
                         self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
-                    said = self._read(question, min(size, count - start), read(Answer, reply.body), reply.files)
-                    packed = labels and not tried
-                    pieces.append(replace(said, labels=self._kind.packed(said.labels)) if packed else said)
-                for file in files:
-                    os.close(file)
-                lender.close()
+                        said = self._read(question, min(size, count - start), read(Answer, reply.body), reply.files)
+                        packed = labels and not tried
+                        pieces.append(replace(said, labels=self._kind.packed(said.labels)) if packed else said)
+                if not timed:
+                    self.spent = spent
                 yield pieces[0] if len(pieces) == 1 else _joined(pieces)
 
     def _read(self, question: _Question, count: int, answer: Answer, files: Sequence[int]) -> Predictions:

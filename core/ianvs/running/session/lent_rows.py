@@ -63,8 +63,7 @@ class LentRows:
         self.workers = workers
         self._lent, self._door = int(told["lent"]), door
         self._coding = None if told["coding"] is None else Coding(**told["coding"])
-        self._kept: NDArray[Any] | None = None
-        self._known: NDArray[np.bool_] | None = None
+        self._kept: tuple[NDArray[Any], NDArray[np.bool_]] | None = None  # all rows, and which of them are there
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -80,18 +79,20 @@ class LentRows:
     def _gathered(self, rows: Positions | None, workers: int) -> NDArray[Any]:
         whole = rows is None
         wanted = np.arange(len(self)) if rows is None else np.asarray(rows, np.int64)
-        if self._kept is None and (self.nbytes <= _KEPT or whole):
-            self._kept, self._known = self._room(), np.zeros(len(self), bool)
-        if self._kept is None or self._known is None:
+        kept = self._kept  # one pair to the end: other threads read, too, and may begin another at the same time
+        if kept is None and (self.nbytes <= _KEPT or whole):
+            kept = self._kept = self._room(), np.zeros(len(self), bool)
+        if kept is None:
             found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
             return self._read(wanted, found, np.arange(len(wanted)), workers)
-        missing = wanted[~self._known[wanted]]
-        self._read(missing, self._kept, missing, workers)
-        self._known[missing] = True
-        return self._kept if whole else self._kept[wanted]
+        values, known = kept
+        missing = wanted[~known[wanted]]
+        self._read(missing, values, missing, workers)
+        known[missing] = True
+        return values if whole else values[wanted]
 
     def close(self) -> None:
-        self._kept = self._known = None
+        self._kept = None
         self._door.close()
 
     def _room(self) -> NDArray[Any]:
