@@ -39,25 +39,17 @@ from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
 from ianvs.running.inspector import Inspector
-from ianvs.running.job_notes import job_notes
+from ianvs.running.job_notes import job_notes, with_earlier
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
-from ianvs.running.planning.plan import (
-    CHANGED_SINCE,
-    EarlierCase,
-    Plan,
-    earlier_cases,
-    job_columns,
-    said_of_earlier,
-    start_over,
-)
+from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns, start_over
 from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of
 from ianvs.running.scheduler.preflight import require_files
 from ianvs.running.scoring import missing_pictures
-from ianvs.store import CaseStore, JobStore, Prunable, prunable
+from ianvs.store import JobStore, Prunable, prunable
 from ianvs.store import prune as remove_prunable
 
 __all__ = [
@@ -185,13 +177,13 @@ def report(path: PathLike, *, page_only: bool = False, stored: bool = False, **o
     with _loaded(path, CaseOptions, options) as (job, inspector):
         _refuse_many(job)
         plan_ = require_files(job, inspector).checked_plan()
-        earlier = {case.id: found for case, found in earlier_cases(plan_)}
+        earlier = {case.id: found for case, found in plan_.earlier_cases()}
         ids = stored_ids(plan_.store)
         if (stored and earlier) or any(case.id in ids for case, _ in plan_.cases()):
             if problems := missing_pictures(plan_, inspector):
                 raise ConfigError(problems)
             results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)), inspector)
-            results = _with_earlier(results, plan_.store, earlier, stored)
+            results = with_earlier(results, plan_.store, earlier, shown=stored)
         else:
             results = _made_earlier(plan_)
     try:
@@ -332,24 +324,6 @@ def _loaded(
     with closing(Inspector(job, engine)) as inspector:
         job = with_hyperparameters(without_unused(job, inspector), inspector)
         yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
-
-
-def _with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, EarlierCase], shown: bool) -> Results:
-    """`results` with a note on `earlier` cases, by the id that they would have now; shown: with the cases, too."""
-    if not earlier:
-        return results
-    remedy = (
-        "`ianvs run` makes them anew." if shown else "`ianvs report --stored` shows them; `ianvs run` makes them anew."
-    )
-    notes = [Note("version", f"{said}.", remedy=remedy) for said in said_of_earlier(earlier.values())]
-    cases = list(results.case_list)
-    for place, case in enumerate(cases if shown else ()):
-        found = earlier.get(case.id)
-        before = store.case(found.case_id) if found is not None else None
-        if found is not None and before is not None:
-            name = f"{case.algorithm} ({found.said.removeprefix('by an ')})"
-            cases[place] = replace(case, id=before.id, row=before.row, algorithm=name)
-    return replace(results, case_list=tuple(cases), job_notes=(*notes, *results.job_notes))
 
 
 def _made_earlier(plan_: Plan) -> Results:

@@ -1,6 +1,7 @@
 """What a reader has to know that only the job can tell: how it was asked for, what its data look like."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ianvs.base.secrets import hide_secrets
@@ -11,9 +12,11 @@ from ianvs.exam.data.doubts import SHARED
 from ianvs.exam.metrics.registry import find
 from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
 from ianvs.results.report.document import Note
+from ianvs.results.stored import Results
 from ianvs.running.planning.cases import PlannedAlgorithm
+from ianvs.running.planning.earlier import EarlierCase, said_of_earlier
 from ianvs.running.planning.plan import Plan
-from ianvs.store import ExamRecord, ExamStore
+from ianvs.store import CaseStore, ExamRecord, ExamStore
 
 
 def job_notes(plan: Plan) -> tuple[Note, ...]:
@@ -34,6 +37,24 @@ def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list
     # Where only rounds to come are asked, both parts are meant to be the same samples.
     future = exam.rules.get("asked") == "future"
     return [doubt for name, doubt in found.items() if not (name == SHARED and future)]
+
+
+def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, EarlierCase], *, shown: bool) -> Results:
+    """`results` with a note on `earlier` cases, by the id that they would have now; shown: with the cases, too."""
+    if not earlier:
+        return results
+    remedy = (
+        "`ianvs run` makes them anew." if shown else "`ianvs report --stored` shows them; `ianvs run` makes them anew."
+    )
+    notes = [Note("version", f"{said}.", remedy=remedy) for said in said_of_earlier(earlier.values())]
+    cases = list(results.case_list)
+    for place, case in enumerate(cases if shown else ()):
+        found = earlier.get(case.id)
+        before = store.case(found.case_id) if found is not None else None
+        if found is not None and before is not None:
+            name = f"{case.algorithm} ({found.said.removeprefix('by an ')})"
+            cases[place] = replace(case, id=before.id, row=before.row, algorithm=name)
+    return replace(results, case_list=tuple(cases), job_notes=(*notes, *results.job_notes))
 
 
 def _settings(plan: Plan) -> Iterator[Note]:

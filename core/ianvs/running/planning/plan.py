@@ -1,8 +1,5 @@
 """A job -> its test cases in a fixed order, and for each what is to be done and why."""
 
-from __future__ import annotations
-
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,6 +19,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
+from ianvs.running.planning.earlier import EarlierCase
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.stored_cases import stored_cases, stored_ids
@@ -195,43 +193,12 @@ class Plan:
         same_exam = before["exam_id"] == algorithm.exam_id
         return EarlierCase(predecessor, tuple(identity_differences(before, now)), same_exam)
 
-
-@dataclass(frozen=True)
-class EarlierCase:
-    """A case that was made before something changed. differences: what, in words. same_exam: whether it is no part of
-    the exam."""
-
-    case_id: str
-    differences: tuple[str, ...]
-    same_exam: bool
-
-    @property
-    def said(self) -> str:
-        """As in "made by an earlier plugin.py"."""
-        files = [
-            one_line(one.removeprefix("source ").split(", "), 3)
-            for one in self.differences
-            if one.startswith("source ")
-        ]
-        others = [one for one in self.differences if not one.startswith("source ")]
-        by = [f"by an earlier {one}" for one in files] + (
-            [f"before these changed: {', '.join(others)}"] if others else []
-        )
-        return " and ".join(by)
-
-
-def earlier_cases(plan: Plan) -> Iterator[tuple[TestCase, EarlierCase]]:
-    """Cases of the plan that have not run, of which the job has stored an earlier one in the same exam."""
-    stored = stored_ids(plan.store)
-    for case, algorithm in plan.cases() if stored else ():
-        if case.id not in stored and not case.role and (found := plan.earlier(case, algorithm)) and found.same_exam:
-            yield case, found
-
-
-def said_of_earlier(found: Iterable[EarlierCase]) -> list[str]:
-    """A sentence for each change, as "12 cases were made by an earlier plugin.py"."""
-    counts = Counter(one.said for one in found)
-    return [f"{count} case{' was' if count == 1 else 's were'} made {said}" for said, count in counts.items()]
+    def earlier_cases(self) -> Iterator[tuple[TestCase, EarlierCase]]:
+        """Cases that have not run, of which the job has stored an earlier one in the same exam."""
+        stored = stored_ids(self.store)
+        for case, algorithm in self.cases() if stored else ():
+            if case.id not in stored and not case.role and (found := self.earlier(case, algorithm)) and found.same_exam:
+                yield case, found
 
 
 def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] = ()) -> Plan:

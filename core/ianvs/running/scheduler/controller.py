@@ -9,8 +9,9 @@ from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
+from ianvs.running.planning.earlier import said_of_earlier
 from ianvs.running.planning.kept_code import keep_code
-from ianvs.running.planning.plan import Plan, PlannedCase, earlier_cases, make_plan, said_of_earlier
+from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
@@ -51,7 +52,7 @@ def run_job(
         inspector.close()  # its processes would only take memory from the cases
         work = engines.work(plan)
         listener.planned(plan, work.tasks, tuple(work.damaged))
-        for said in said_of_earlier(found for _, found in earlier_cases(plan)) if work.tasks else ():
+        for said in said_of_earlier(found for _, found in plan.earlier_cases()) if work.tasks else ():
             listener.noticed(f"{said}; they run anew")
         if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
