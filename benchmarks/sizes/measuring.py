@@ -65,20 +65,21 @@ def measured(
 
 
 def own_memory(pid: int) -> list[int]:
-    """Anonymous and shared memory of a process and of all below it, in bytes; without mapped files."""
-    sizes = []
+    """Of a process and of all below it, what each has: see `memory`."""
     try:
-        below = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        below = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
-    for one in below:
-        try:
-            lines = Path(f"/proc/{one.pid}/status").read_text().splitlines()
-        except OSError:
-            continue
-        kept = [line.split() for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
-        sizes.append(sum(int(words[1]) for words in kept) * 1024)
-    return sizes
+    return [memory(pid), *(memory(one.pid) for one in below)]
+
+
+def memory(pid: int | str) -> int:
+    """Bytes of anonymous and shared memory that a process holds right now, without mapped files; 0 if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
 
 
 def disk(folder: Path) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.sizes.measuring import Row, disk
+from benchmarks.sizes.measuring import Row, disk, memory
 from ianvs.base.types import Asked, CaseResult, Predictions, RoundResult, TestCase
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.packed_replies import packed
@@ -53,7 +52,7 @@ def measured(work: Callable[..., None], *arguments: object) -> Used:
     there.close()
     peak = 0
     while not here.poll(0.005):
-        peak = max(peak, _memory(process.pid))
+        peak = max(peak, memory(process.pid or 0))
     try:
         seconds, last = here.recv()
     except EOFError:
@@ -66,15 +65,7 @@ def _timed(out: Connection, work: Callable[..., None], *arguments: object) -> No
     assert names(), "their modules are imported"
     before = time.process_time()
     work(*arguments)
-    out.send((time.process_time() - before, _memory("self")))
-
-
-def _memory(process: int | str | None) -> int:
-    """Bytes of anonymous and shared memory that it holds right now."""
-    with suppress(OSError):
-        told = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
-        return sum(int(told[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem") if name in told)
-    return 0
+    out.send((time.process_time() - before, memory("self")))
 
 
 # --- cases that are made up -----------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
     lines = array("q")
     problems: list[Problem] = []
     for number, text in enumerate(text_lines(source.path), start=1):
-        if not text.strip():
+        if not text or text.isspace():  # `strip` would copy a corpus
             continue
         try:
             tokens = _tokens(text)
@@ -59,7 +59,7 @@ def read_text(path: Path) -> str:
     """The content of a text file. Raises SourceError when it is empty, unreadable or not UTF-8."""
     with _reading(path):
         text = path.read_text(encoding="utf-8-sig")
-    if not text.strip():
+    if not text or text.isspace():  # `strip` would copy a corpus
         raise SourceError([Problem("is empty; expected at least one sample.", Place(path))])
     return text
 
