@@ -11,7 +11,7 @@ from ianvs.base.errors import ConfigError, Problem
 from ianvs.base.types import RoundResult
 from ianvs.config.contracts import Contract, ContractResult, MetricFacts
 from ianvs.exam.scenarios import open_exam
-from ianvs.exam.scenarios.parts import Part, columns_of
+from ianvs.exam.data.parts import Part, columns_of
 from ianvs.plugins.loader import load_object
 
 FUNCTIONS = ("fit", "answer")

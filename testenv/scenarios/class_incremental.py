@@ -6,13 +6,15 @@ METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ianvs.base.errors import closest, one_line
+from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
 
@@ -26,11 +28,20 @@ class ByClasses(Scenario):
 
     rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others.
     class_order: names or indices. order_seed: a seeded random order. Neither: the order of the class list.
+
+    Where a sample may be of several classes (boxes, several labels), only those of the round are told. cut:
+    "overlapping" (default): a round is of all samples with one of its classes, so a sample may come again (ILOD,
+    Shmelkov et al. 2017; KRT, Dong et al. 2023); "disjoint": each sample comes once, drawn, a round has a share by the
+    number of its classes (CL-DETR, Liu et al. 2023); "exclusive": once, in the last round that has one of its classes
+    (PRS, Kim et al. 2020). tests: a test set is of "all" test samples (default), each asked once, or of those
+    "containing" a class of its round, which hides false alarms elsewhere.
     """
 
     first: int | None = Field(None, ge=1)
     class_order: list[str | int] | None = None
     order_seed: int | None = Field(None, ge=0)
+    cut: Literal["overlapping", "disjoint", "exclusive"] | None = None
+    tests: Literal["all", "containing"] | None = None
 
     @model_validator(mode="after")
     def _one_order(self) -> ByClasses:
@@ -40,6 +51,14 @@ class ByClasses(Scenario):
 
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
         """A round and a test set for each group of classes. scenario: what errors call it."""
+        dataset, count = request.dataset, len(request.dataset.classes)
+        held = request.data_type.membership(dataset.train.y, count)
+        asked_of = request.data_type.membership(dataset.test.y, count)
+        if held is not None and asked_of is not None:
+            return self._of_sets(request, held, asked_of)
+        for option in ("cut", "tests"):
+            if getattr(self, option) is not None:
+                refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
         train, test = labels_required(request, scenario)
         rounds, tests = [], []
         for classes in self.class_groups(request):
@@ -51,6 +70,39 @@ class ByClasses(Scenario):
             rounds.append(Round(name, taught, classes))
             tests.append(TestSet(name, asked, classes))
         return tuple(rounds), tuple(tests)
+
+    def _of_sets(
+        self, request: ScenarioRequest, train: NDArray[np.bool_], test: NDArray[np.bool_]
+    ) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
+        """Of samples of several classes. train, test: (N, C) which each has."""
+        groups = self.class_groups(request)
+        rounds, tests = [], []
+        for classes, taught in zip(groups, self._taught(request, train, groups), strict=True):
+            name = group_name(request, classes)
+            containing = np.flatnonzero(test[:, classes].any(axis=1))
+            for what, positions in (("training", taught), ("test", containing)):
+                if not len(positions):
+                    refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
+            rounds.append(Round(name, taught, classes, limited=True))
+            asked = containing if self.tests == "containing" else np.arange(len(test))
+            tests.append(TestSet(name, asked, classes))
+        return tuple(rounds), tuple(tests)
+
+    def _taught(
+        self, request: ScenarioRequest, held: NDArray[np.bool_], groups: Sequence[tuple[int, ...]]
+    ) -> list[NDArray[np.int64]]:
+        """Positions of the training samples of each round."""
+        within = np.stack([held[:, classes].any(axis=1) for classes in groups], axis=1)  # (N, T)
+        if self.cut in (None, "overlapping"):
+            return [np.flatnonzero(column) for column in within.T]
+        rounds = np.arange(len(groups))
+        if self.cut == "exclusive":
+            last = np.where(within, rounds, -1).max(axis=1)
+            return [np.flatnonzero(last == number) for number in rounds]
+        order = generator(self.order_seed or 0, 0, "disjoint pictures").permutation(len(held))
+        ends = np.cumsum([len(classes) for classes in groups]) * len(order) // sum(map(len, groups))
+        parts = np.split(order, ends[:-1])
+        return [np.sort(part[within[part, number]]) for number, part in enumerate(parts)]
 
     def class_groups(self, request: ScenarioRequest) -> list[tuple[int, ...]]:
         """The classes of each round."""

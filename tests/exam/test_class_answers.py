@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.kinds import KINDS
+from ianvs.exam.data_types import data_type
 
 
 def checked(answers: object, classes: int) -> Any:
     asked: Any = SimpleNamespace(positions=np.arange(4))
-    return KINDS["classification"].checker(asked, classes)(answers, "X.predict()")
+    return data_type("classification").checker(asked, classes)(answers, "X.predict()")
 
 
 def test_booleans_are_answers_between_two_classes_alone() -> None:

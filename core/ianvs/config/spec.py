@@ -16,7 +16,7 @@ from ianvs.base.errors import Problem
 from ianvs.base.secrets import secrets_of, without_secrets
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
-from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
+from ianvs.config.models.samples import BackboneSpec, DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.config.models.search import Range, SearchSpec, SelectSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.config.overrides import Override
@@ -25,6 +25,7 @@ __all__ = [
     "AlgorithmSpec",
     "BudgetSpec",
     "BackboneSpec",
+    "DataTypeSpec",
     "DatasetSpec",
     "EngineSpec",
     "GateSpec",

@@ -4,7 +4,7 @@ A score is also computed without parts of the samples: how much of it is chance 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError, PluginError, Problem, one_line
 from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatrix
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.kinds import KINDS
-from ianvs.exam.kinds.picture_kind import lacks_pictures
-from ianvs.exam.metrics.label_pictures import LabelPictures
+from ianvs.exam.data_types import DataType, data_type
+from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_pictures
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import resolve
@@ -72,8 +71,10 @@ def score_case(request: CaseRequest) -> None:
 
 def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wanted]) -> None:
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
-    wanted = not KINDS[record.kind].stores_truth and any(metric.pictures for _, _, metric in metrics)
-    every = _every_truth(request) if wanted else None
+    kind = data_type(record.kind, request.testenv.dataset.data_type)
+    wanted = not kind.stores_truth and any(metric.pictures for _, _, metric in metrics)
+    every = _every_truth(request, kind) if wanted else None
+    known = _Known(record, kind, exams.truth(request.exam_id), every, exams.rows(request.exam_id))
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
     alone = [one for one in metrics if one[1] not in state]  # the answers of a round alone tell them
     values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
@@ -83,7 +84,7 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wa
     last: Sequence[EvaluationRecord | None] = []
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
-    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds):
+    for arrived, row in _rows(cases, request, known, rounds):
         row = [cell and replace(cell, hierarchy=metrics[0][0].tree) for cell in row]
         scores = _row_scores(alone, row)
         if arrived is not None:
@@ -212,53 +213,52 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
     )
 
 
-def _every_truth(request: CaseRequest) -> list[LabelPictures | None]:
-    """[j] all true labels of test set j, read from the data where the store does not keep them."""
+def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
+    """[i] all true labels of sheet i, read from the data where the store does not keep them."""
     exam = request.exam()
-    kind = KINDS[exam.dataset.kind]
-    return [kind.every_truth(exam.dataset.test, test.test) for test in exam.tests]
+    return [kind.every_truth(exam.dataset.test, sheet.asked.test) for sheet in exam.sheets]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of an exam. truth, every: of each sheet. rows: of each test set that is not all of its sheet."""
+
+    record: ExamRecord
+    kind: DataType
+    truth: Sequence[NDArray[Any]]
+    every: Sequence[LabelPictures | None] | None
+    rows: Mapping[int, NDArray[np.int64]]
+
+    def seen(self, stored: Mapping[Asked, Predictions], asked: Asked, rounds: int) -> EvaluationRecord | None:
+        """What is known of a test set after so many `rounds`; None where it was not asked."""
+        record, j, sheet = self.record, asked.test, self.record.sheet(asked.test)
+        said = stored.get(Asked(sheet, asked.samples))
+        if said is None:
+            return None
+        about = EvaluationRecord(
+            record.classes,
+            labels=record.test_classes[j],
+            earlier=record.test_earlier[j],
+            extras={name: values for name, values in said.extras.items() if name not in self.kind.own_extras},
+            unseen=_unseen(record, j, self.truth[sheet], rounds),
+        )
+        whole = None if self.every is None else self.every[sheet]
+        found = self.kind.record(about, self.truth[sheet] if whole is None else whole, said)
+        return _part(found, self.rows[j]) if j in self.rows else found
 
 
 def _rows(
-    cases: CaseStore,
-    request: CaseRequest,
-    record: ExamRecord,
-    truth: Sequence[NDArray[Any]],
-    every: Sequence[LabelPictures | None] | None,
-    rounds: Sequence[RoundResult],
+    cases: CaseStore, request: CaseRequest, known: _Known, rounds: Sequence[RoundResult]
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
     One by one, and nothing of them is kept: a long stream is examined thousands of times.
     """
+    tests = range(len(known.record.tests))
     for round_ in rounds:
         stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
-            asked = [Asked(j, samples) for j in range(len(truth))]
-            yield samples, [_seen(record, truth, every, stored, one, round_.index) for one in asked]
-
-
-def _seen(
-    record: ExamRecord,
-    truth: Sequence[NDArray[Any]],
-    every: Sequence[LabelPictures | None] | None,
-    stored: Mapping[Asked, Predictions],
-    asked: Asked,
-    rounds: int,
-) -> EvaluationRecord | None:
-    """What is known of a test set after so many `rounds`; None where it was not asked."""
-    if asked not in stored:
-        return None
-    j, said, kind = asked.test, stored[asked], KINDS[record.kind]
-    about = EvaluationRecord(
-        record.classes,
-        labels=record.test_classes[j],
-        earlier=record.test_earlier[j],
-        extras={name: values for name, values in said.extras.items() if name not in kind.own_extras},
-        unseen=_unseen(record, j, truth[j], rounds),
-    )
-    whole = None if every is None else every[j]
-    return kind.record(about, truth[j] if whole is None else whole, said)
+            yield samples, [known.seen(stored, Asked(j, samples), round_.index) for j in tests]
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:
@@ -333,7 +333,7 @@ def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
     return np.asarray(np.random.default_rng(_SEED).permutation(samples) % groups)
 
 
-def _part(record: EvaluationRecord, kept: NDArray[np.bool_]) -> EvaluationRecord:
+def _part(record: EvaluationRecord, kept: NDArray[np.bool_] | NDArray[np.int64]) -> EvaluationRecord:
     parts = {name: values[kept] for name in _BY_SAMPLE if (values := getattr(record, name)) is not None}
     part = replace(record, **parts, extras={name: value[kept] for name, value in record.extras.items()}, counts=None)
     part.rows.update({name: rows[kept] for name, rows in record.rows.items()})

@@ -19,7 +19,9 @@ from ianvs.base.errors import DamagedError
 from ianvs.store.files import replace_folder, write_json
 from ianvs.store.sealed import as_record, checked, read_sealed, write_sealed
 
-_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests", "notes", "shape")
+_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests", "notes", "shape", "sheets")
+
+_SHOWN_BEFORE = {"segmentation": "label pictures", "conversation": "replies"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,18 @@ class ExamRecord:
     tests: tuple[str, ...]
     rules: Mapping[str, object]
     round_digests: tuple[str, ...]  # of the content of each round
-    test_digests: tuple[str, ...]  # of the content of each test set
+    test_digests: tuple[str, ...]  # of the content of each sheet: what is asked together
     round_classes: tuple[tuple[int, ...], ...]  # class indices taught in each round
     test_classes: tuple[tuple[int, ...], ...]  # class indices of each test set
     test_earlier: tuple[tuple[int, ...] | None, ...]  # those taught before the test set's own round, if it has one
     notes: tuple[str, ...]  # what a reader of results must know of the data
     shape: tuple[int, ...]  # of one sample
+    sheets: tuple[int, ...] = ()  # of each test set, which of those that are asked together it is on; (): its own
+    shows: str = ""  # what reports draw of it (ianvs.exam.data_types.DataType)
+
+    def sheet(self, test: int) -> int:
+        """Where answers to a test set are stored, and what `ExamStore.truth` numbers."""
+        return self.sheets[test] if self.sheets else test
 
 
 class ExamStore:
@@ -81,15 +89,19 @@ class ExamStore:
         truth: list[NDArray[Any]],
         manifest: Mapping[str, object],
         pictures: Sequence[NDArray[Any]] = (),
+        rows: Mapping[int, NDArray[np.int64] | None] | None = None,
     ) -> None:
-        """truth[j]: labels of test set j; of label pictures those of pictures[j], the first few of test set j.
+        """truth[i]: labels of sheet i; of label pictures those of pictures[i], the first few of it.
 
-        pictures[j]: what its kind of data shows of test set j in reports (ianvs.exam.kinds.kind.Kind.shown).
+        pictures[i]: what its data type shows of it in reports (ianvs.exam.data_types.DataType.shown). rows: by test
+        set, where its samples are on its sheet, if it is not all of them.
         """
         with replace_folder(self.folder(exam_id)) as folder:
             np.savez(folder / "truth.npz", **_numbered(truth))  # type: ignore[arg-type]
             if pictures:
                 np.savez(folder / "pictures.npz", **_numbered(pictures))  # type: ignore[arg-type]
+            if parts := {str(j): one for j, one in (rows or {}).items() if one is not None}:
+                np.savez(folder / "rows.npz", **parts)  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
             files = {path.name: noted(path) for path in sorted(folder.iterdir())}
             write_sealed(folder / "exam.json", exam_id, {**vars(record), "rules": dict(record.rules), "files": files})
@@ -99,20 +111,29 @@ class ExamStore:
         found = self._read(exam_id)
         if found is None:
             return None
+        found = {"sheets": (), "shows": _SHOWN_BEFORE.get(found["kind"], ""), **found}  # of before ianvs 0.4
         lists = {name: tuple(found[name]) for name in _LISTS}
         for name in ("round_classes", "test_classes", "test_earlier"):
             lists[name] = tuple(None if part is None else tuple(part) for part in found.get(name, ()))
         return as_record(ExamRecord, {**found, **lists}, self.folder(exam_id) / "exam.json")
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
-        """[j] the labels of test set j, which nobody was handed; label pictures only of its first few samples.
+        """[i] the labels of sheet i, which nobody was handed; label pictures only of its first few samples.
 
         Raises DamagedError where they are not those that were stored.
         """
         return self._arrays(exam_id, "truth.npz")
 
+    def rows(self, exam_id: str) -> dict[int, NDArray[np.int64]]:
+        """By test set, where its samples are on its sheet; those are left out that are all of it."""
+        stored = self._read(exam_id)
+        if stored is None or "rows.npz" not in stored["files"]:
+            return {}
+        with np.load(checked(self.folder(exam_id) / "rows.npz", stored)) as arrays:
+            return {int(name): arrays[name] for name in arrays.files}
+
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
-        """[j] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations what users said.
+        """[i] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations what users said.
 
         [] where nothing was kept.
         """

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ianvs.base.errors import ExamRuleError, PluginError
-from ianvs.exam.scenarios.parts import Part, columns_of
+from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.testenv.scenarios.transforms import Permutation
 from tests.exam.scenarios.small_datasets import dataset_of, streets, texts

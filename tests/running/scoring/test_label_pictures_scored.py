@@ -12,10 +12,10 @@ import pytest
 import ianvs
 from ianvs.base.types import Asked
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds.picture_kind import EVERY, FIRST, PictureKind
-from ianvs.exam.metrics.label_pictures import PackedPictures
-from ianvs.exam.scenarios.parts import Part
+from ianvs.exam.data.parts import Part
+from ianvs.exam.metrics.label_pictures import EVERY, FIRST, PackedPictures
 from ianvs.store import CaseStore, ExamStore
+from ianvs.testenv.data_types.segmentation import Segmentation
 from tests.edits import edited
 from tests.exam.data.pictures import write_picture
 from tests.jobs import write_job
@@ -204,7 +204,7 @@ def test_what_is_stored_is_counts_and_pictures_the_first_ones_at_hand(tmp_path):
         assert named == rows[0][j][1][:3].ravel().tolist()
     order = json.loads((store.files(case.case.id) / "classes1.json").read_text())
     assert [UNION[i] for i in order] == list(DOMAINS["SYN"])  # the order of the domain's own list
-    assert max(TESTS.values()) > PictureKind.batch_limit
+    assert max(TESTS.values()) > Segmentation.batch_limit
 
 
 def test_a_gate_judges_label_pictures_held_out_of_the_round(tmp_path):
@@ -274,7 +274,7 @@ def asked_pictures() -> Part:
 def test_answers_that_are_no_label_pictures_are_refused(answer, message):
     from ianvs.base.errors import PluginError
 
-    check = PictureKind().checker(asked_pictures(), 3)
+    check = Segmentation().checker(asked_pictures(), 3)
     with pytest.raises(PluginError, match=r"Says.predict\(\) .*" + message):
         check(answer, "Says.predict()")
 
@@ -287,7 +287,7 @@ def test_label_pictures_of_any_whole_numbers_are_taken_from_arrays_lists_and_ten
     if dtype != "bool":
         answer[0, 0, 0] = 255 if dtype != "int16" else 2
     for given in (answer, torch.from_numpy(answer), list(answer)):
-        said = PictureKind().checker(asked_pictures(), 3)(given, "Says.predict()")
+        said = Segmentation().checker(asked_pictures(), 3)(given, "Says.predict()")
         assert isinstance(said, torch.Tensor) == isinstance(given, torch.Tensor)
         assert str(said.dtype).endswith("uint8")
         np.testing.assert_array_equal(np.asarray(said), answer.astype(np.uint8))

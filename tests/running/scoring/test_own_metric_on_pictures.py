@@ -10,8 +10,9 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
-from ianvs.exam.kinds.picture_kind import EVERY, PictureKind
+from ianvs.exam.metrics.label_pictures import EVERY
 from ianvs.store import CaseStore
+from ianvs.testenv.data_types.segmentation import Segmentation
 from tests.jobs import write_job
 from tests.running.scoring.test_label_pictures_scored import AS_ARRAYS, TESTENV, write_scenes
 
@@ -71,13 +72,13 @@ def test_added_to_a_finished_job_it_is_computed_and_nothing_runs_again(tmp_path)
 
 def keep_counts_alone(monkeypatch):
     """As versions did that stored predicted label pictures only where a metric read them."""
-    kept = PictureKind.kept
+    kept = Segmentation.kept
 
     def without(*given):
         said = kept(*given)
         return replace(said, extras={name: value for name, value in said.extras.items() if name != EVERY})
 
-    monkeypatch.setattr(PictureKind, "kept", without)
+    monkeypatch.setattr(Segmentation, "kept", without)
 
 
 def test_of_a_job_of_before_pictures_were_stored_it_says_which_cases_have_to_run_again(tmp_path, monkeypatch):

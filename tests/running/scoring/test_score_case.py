@@ -14,7 +14,7 @@ import pytest
 
 from ianvs.base.errors import ConfigError, DamagedError, PluginError
 from ianvs.base.types import Asked, Predictions, RoundResult, ScoreMatrix, TestCase
-from ianvs.config.spec import MetricSpec
+from ianvs.config.spec import DatasetSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import resolve
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
@@ -82,12 +82,10 @@ def case(
 def score(workspace: Path, *metrics: str | MetricSpec, until: int | None = None) -> list[StoredScore]:
     """What is stored of each metric, after scoring."""
     specs = [MetricSpec(metric) if isinstance(metric, str) else metric for metric in metrics]
-    unread = (
-        "algorithm testenv splitting_method as_one identity train_ratio threads sealing memory_mb saved_mb code "
-        "provenance"
-    )
+    unread = "algorithm splitting_method as_one identity train_ratio threads sealing memory_mb saved_mb code provenance"
     scores = tuple((spec, metric_key(spec)) for spec in specs)
     request = {"case": CASE, "exam_id": "e1", "workspace": workspace, "scores": scores, "device": "cpu", "until": until}
+    request["testenv"] = TestEnvSpec(dataset=DatasetSpec(), metrics=())
     score_case(CaseRequest(**dict.fromkeys([*unread.split(), "secrets", "working_directory"]), **request))  # type: ignore[arg-type]
     found = [CaseStore(workspace).score(CASE.id, key, until) for _, key in scores]
     return [one for one in found if one is not None]

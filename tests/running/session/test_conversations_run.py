@@ -14,12 +14,12 @@ from ianvs.base.errors import ConfigError, PluginError
 from ianvs.base.types import Asked
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import conversation_of, samples_of
-from ianvs.exam.kinds import LONGEST_ANSWER
-from ianvs.exam.kinds.conversation_kind import checked_replies
+from ianvs.exam.data.parts import Part, columns_of
+from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.packed_replies import Replies, packed
-from ianvs.exam.scenarios.parts import Part, columns_of
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.store import CaseStore
+from ianvs.testenv.data_types.conversations import checked_replies
 from tests.edits import edited
 from tests.jobs import unpack_cases, write_job
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.parts import columns_of
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream
-from ianvs.exam.scenarios.parts import columns_of
 from ianvs.running.session.feed import DataFeed, joined
 
 CLASSES = tuple("abcdef")

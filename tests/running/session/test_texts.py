@@ -13,9 +13,9 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds import KINDS, LONGEST_ANSWER
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import LONGEST_ANSWER, data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.scenarios.parts import Part
 from tests.edits import edited
 from tests.jobs import write_job
 
@@ -71,7 +71,7 @@ def test_a_learner_of_texts_is_scored(tmp_path: Path, engine: str, form: str) ->
 
 
 def test_one_long_answer_makes_the_others_no_longer() -> None:
-    count, kind = 10_000, KINDS["text"]
+    count, kind = 10_000, data_type("text")
     truth = np.array([f"answer {n}" for n in range(count)], dtype=object)
     part = Part(Samples(np.zeros(count), truth, np.empty(0, str)), np.arange(count))
     tracemalloc.start()
@@ -89,7 +89,7 @@ def test_one_long_answer_makes_the_others_no_longer() -> None:
 
 
 def test_texts_that_an_earlier_version_has_stored_are_read() -> None:
-    kind, texts = KINDS["text"], np.array(["in the house", "", "ça va\n"])
+    kind, texts = data_type("text"), np.array(["in the house", "", "ça va\n"])
     part = Part(Samples(texts, texts.astype(object), np.empty(0, str)), np.arange(3))
     about, now = EvaluationRecord(()), kind.kept([(part, kind.checker(part, 0)(texts, "P.predict()"))], 0)
     before = kind.record(about, texts, Predictions(texts))

@@ -6,9 +6,9 @@ import pytest
 from ianvs.base.errors import ConfigError, PluginError
 from ianvs.config import load_job
 from ianvs.exam import data
-from ianvs.exam.kinds import KINDS
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import data_type
 from ianvs.exam.scenarios import build_exam
-from ianvs.exam.scenarios.parts import Part
 from tests.jobs import write_job
 
 
@@ -65,7 +65,7 @@ def test_slips_are_told(digits, tmp_path, options, message):
 
 def test_minus_one_is_an_answer_in_an_open_world_alone(digits):
     part = Part(digits.test, np.arange(3))
-    kind = KINDS["classification"]
+    kind = data_type("classification")
     assert kind.checker(part, 10, unseen=True)([-1, 3, 9], "me").tolist() == [-1, 3, 9]
     with pytest.raises(PluginError, match="-1 is an answer in open-world exams alone"):
         kind.checker(part, 10)([-1, 3, 9], "me")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -22,7 +22,7 @@ from ianvs.config.models.base import (
     repeated,
 )
 from ianvs.config.models.class_tree import ClassTree
-from ianvs.config.models.form import NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
+from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.strict_yaml import Document, Steps
 
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
@@ -146,6 +146,16 @@ class BackboneSpec(PlacedSpec):
     download: bool = False
 
 
+@dataclass(frozen=True)
+class DataTypeSpec(NamedSpec):
+    """What the labels are, where their form does not tell: the name of a data type, or an author's in a file."""
+
+    has_options: ClassVar = False
+
+    name: Annotated[Name, Field(description="the name of a data type")]
+    url: FilePath = None  # the author's file that defines it
+
+
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(PlacedSpec):
     """The data of an exam: a built-in source (`name`), an author's (`name` in `url`), or files (`train`, `test`).
@@ -174,6 +184,7 @@ class DatasetSpec(PlacedSpec):
     test_data_info: InitVar[Sources] = ()
     train_url: InitVar[Sources] = ()
     test_url: InitVar[Sources] = ()
+    data_type: DataTypeSpec | None = None  # None: told by the form of the labels
     label: Name | None = None  # the label's column in a csv
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     backbone: BackboneSpec | None = None  # features of this network in place of pictures

@@ -58,16 +58,18 @@ def arrays_listing(
     classes: tuple[str, ...] | None,
     layout: Layout | None,
     usual: Layout | None,
+    data_type: str | None = None,
 ) -> Listing:
     """Samples of the arrays of COLUMNS. called: by what name where they come from, which is `place`.
 
     x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
     Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
-    y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures.
+    y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures. data_type: of labels that
+    were read by it; None: told by their form.
     """
     x, y = arrays["x"], arrays["y"]
     count = require_aligned(arrays, called, place)
-    maps = y.ndim == 3
+    maps = y.ndim == 3 and data_type is None
     laid_out = x.ndim == 4
     x = _features(x, called["x"], place)
     if laid_out:
@@ -78,8 +80,8 @@ def arrays_listing(
     return Listing(
         form="arrays",
         x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
-        label_form="maps" if maps else "class",
-        labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
+        label_form=data_type or ("maps" if maps else "class"),
+        labels=y if data_type else _maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
         ids=numbered_names(part, count) if given is None else given,
         domains=column([str(name) for name in arrays["domain"]]) if "domain" in arrays else np.full(count, "", object),
         sources=(place.file,),

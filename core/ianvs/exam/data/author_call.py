@@ -13,18 +13,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TypedDict
+from typing import Any, TypedDict
+
+from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, Place, PluginError
 from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
-from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.returned import ReadLabels, store_returned
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
+_DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
@@ -32,13 +35,18 @@ _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
 
 
 class Question(TypedDict):
-    """Which function is called, and how. offered: `root`, if it is given, and `download`. folder: for the samples."""
+    """Which function is called, and how. offered: `root`, if it is given, and `download`. folder: for the samples.
+
+    data_type: (url, name) of the type of the labels, where the testenv says one. classes: their names, if it says them.
+    """
 
     url: str
     name: str
     options: dict[str, object]
     offered: dict[str, object]
     folder: str
+    data_type: tuple[str | None, str] | None
+    classes: list[str] | None
 
 
 class Made(TypedDict):
@@ -79,7 +87,8 @@ def call_function(question: Question) -> Answer:
         line = _line(loaded.target)
         try:
             with loaded.active() as function:
-                named = store_returned(function(**question["options"], **offered), folder, f"{name}()")
+                returned = function(**question["options"], **offered)
+                named = store_returned(returned, folder, f"{name}()", _reader(question))
         except IanvsError as error:
             return _refused((str(error), "", line))
         except Exception as error:
@@ -88,6 +97,22 @@ def call_function(question: Question) -> Answer:
     read = {path: look for path in sorted(seen) if (look := look_of(path))}
     classes = None if named is None else list(named)
     return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=read), wrong=[])
+
+
+def _reader(question: Question) -> ReadLabels | None:
+    """What makes labels of the type that the testenv says of what is returned."""
+    if question["data_type"] is None:
+        return None
+    given = question["classes"]
+
+    def read(y: object, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
+        url, name = question["data_type"] or (None, "")
+        found: tuple[NDArray[Any], tuple[str, ...]] = (
+            load(url, name, _DATA_TYPES).target().read(y, classes if given is None else tuple(given))
+        )
+        return found
+
+    return read
 
 
 def _refused(*wrong: tuple[str, str, int]) -> Answer:

@@ -22,12 +22,13 @@ from ianvs.exam.data.conversations import conversations_listing
 from ianvs.exam.data.domains import assign_domains
 from ianvs.exam.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
 from ianvs.exam.data.index import files_listing
-from ianvs.exam.data.listing import Listing, SourceError
-from ianvs.exam.data.returned import CONVERSATIONS, TENSORS
+from ianvs.exam.data.listing import Listing, SourceError, column
+from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS
 from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
+_DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 VERSION = 2  # part of every key: raise it when the same return is stored otherwise
 
 
@@ -40,7 +41,7 @@ class Authored:
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Hash of the samples, and of the settings that shape them; not of the function."""
-        facts: dict[str, object] = {"class_names": self.parts[0].classes}
+        facts: dict[str, object] = {"class_names": self.parts[0].classes, **type_facts(spec)}
         for part, listing in zip(PARTS, self.parts, strict=True):
             if "NCHW" in listing.layout:
                 facts[f"{part}_layout"] = listing.layout
@@ -61,6 +62,8 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
         raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
     name = str(spec.name)
     asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    if spec.data_type is not None:
+        asked += [type_facts(spec), spec.classes]
     memo = cache_dir / "authored" / f"{digest_of(asked)[:32]}.json"
     made = _known(memo, cache_dir)
     if made is None:
@@ -101,7 +104,16 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
     folder.mkdir()
     offered: dict[str, object] = {"download": spec.download} | ({"root": str(spec.root)} if spec.root else {})
     options = dict(spec.options)
-    question = Question(url=str(url), name=name, options=options, offered=offered, folder=str(folder.resolve()))
+    of = spec.data_type
+    question = Question(
+        url=str(url),
+        name=name,
+        options=options,
+        offered=offered,
+        folder=str(folder.resolve()),
+        data_type=None if of is None else (None if of.url is None else str(of.url), of.name),
+        classes=None if spec.classes is None else list(spec.classes),
+    )
     calling = f"calling {name}() of {shown_path(url)}"
     try:
         answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
@@ -138,17 +150,32 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
         )
     arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
     called = {key: f"{key} of {part}" for key in COLUMNS}
+    if (folder / LABELS).is_file():
+        arrays["y"] = column([json.loads(line) for line in (folder / LABELS).read_text().splitlines()])
     if arrays["x"].dtype.kind != "U":
         usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
-        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual)
+        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual, _type_name(spec))
     count = require_aligned(arrays, called, place)
     listing = files_listing(
         place.file,
         spec,
         arrays["x"].tolist(),
-        tokens(arrays["y"], called["y"], place).tolist(),
+        [""] * count if spec.data_type else tokens(arrays["y"], called["y"], place).tolist(),
         [place.line] * count,
         arrays["domain"].tolist() if "domain" in arrays else [""] * count,
         remedy=f"Paths are relative to `root` or to the folder of {place.file.name}.",
     )
+    if spec.data_type is not None:
+        listing = replace(listing, label_form=_type_name(spec), labels=arrays["y"])
     return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes)
+
+
+def _type_name(spec: DatasetSpec) -> str | None:
+    return None if spec.data_type is None else spec.data_type.name
+
+
+def type_facts(spec: DatasetSpec) -> dict[str, object]:
+    """What tells an author's data type from another one of the same name; {} where none is said."""
+    if (of := spec.data_type) is None:
+        return {}
+    return {"data_type": of.name, "source": source_of(None if of.url is None else str(of.url), of.name, _DATA_TYPES)}

@@ -1,6 +1,6 @@
 """What a data source yields: samples with labels, whatever a sample is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Positions = NDArray[np.int64]  # of samples in a part of a dataset
+Transform = Callable[[NDArray[Any]], NDArray[Any]]  # a batch of x to a batch of x, e.g. a fixed permutation of pixels
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,8 @@ class Samples:
     """Aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
 
     x: (N, ...) features, pictures as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
-    y: (N,) int64 class indices, uint8 label pictures (N, height, width) of them, or (N,) objects: texts; of
-    conversations lists of the assistant's replies.
+    y: as the data type says (ianvs.exam.data_types): numbers, such as (N,) int64 class indices or uint8 label pictures
+    (N, height, width) of them; or (N,) objects, such as texts, or lists of an assistant's replies.
     ids: (N,) names of the samples that stay the same from run to run.
     domains: (N,) domain names, or None where the source knows none.
     topics: (N,) what each sample is about, "" where that isn't known; None where the source knows none. Scores are
@@ -46,7 +47,7 @@ class Dataset:
     """
 
     name: str
-    kind: str  # "classification", "segmentation", "text", "conversation"
+    kind: str  # the name of its data type: "classification", "segmentation", "text", "conversation", ...
     train: Samples
     test: Samples
     classes: tuple[str, ...]

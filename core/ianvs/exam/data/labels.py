@@ -152,7 +152,7 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
         raise SourceError([Problem(message, spec.place)])
     if given:
         return next(iter(given))
-    if all(listing.label_form in ("text", "replies", "files", "maps") for listing in listings):
+    if all(listing.label_form != "class" for listing in listings):
         return ()
     names = {token for listing in listings for token in listing.labels}
     integers = {name for name in names if _is_integer(name)}

@@ -36,8 +36,14 @@ from ianvs.exam.data.sources import PARTS
 Parts = tuple[Listing, Listing]  # training, test
 DECODED_BYTES = 2 << 30  # of the decoded pictures of both parts, above which they stay encoded
 
-# What a dataset is, by what its labels are; it is of label pictures else.
-_KINDS = {"class": "classification", "text": "text", "replies": "conversation"}
+_KINDS = {
+    "class": "classification",
+    "text": "text",
+    "replies": "conversation",
+    "files": "segmentation",
+    "maps": "segmentation",
+}
+"""The data type by the form of the labels; any other form is the name of a data type, which has read them."""
 
 
 def check_listed(parts: Parts, spec: DatasetSpec) -> None:
@@ -117,7 +123,7 @@ def load_listed(
     samples: list[Samples] = []
     folders: set[Path] = set()
     for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
-        if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
+        if y.ndim == 3 and listing.label_form in ("files", "maps") and x.shape[1:3] != y.shape[1:3]:
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError([Problem(message, Place(listing.sources[0]))])
         domains = listing.domains.astype(str) if any(listing.domains) else None
@@ -125,7 +131,7 @@ def load_listed(
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
             if form == "files":
                 folders |= set(map(Path, {os.path.dirname(path) for path in paths}))  # noqa: PTH120 - Path is slow
-    kind = _KINDS.get(train.label_form, "segmentation")
+    kind = _KINDS.get(train.label_form, train.label_form)
     return Dataset(
         name=_name(spec),
         kind=kind,
@@ -218,7 +224,7 @@ def _targets(
     """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
     if listing.label_form == "class":
         return class_indices(listing, lists)
-    if listing.label_form in ("text", "replies"):
+    if listing.label_form in ("text", "replies") or listing.label_form not in _KINDS:
         return listing.labels
     of_domain = {domain: numbering or lists.of(domain) for domain in set(listing.domains.tolist())}
     numberings = [of_domain[domain] for domain in listing.domains]

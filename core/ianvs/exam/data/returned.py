@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +14,45 @@ from ianvs.exam.data.arrays import COLUMNS, plain_array
 from ianvs.exam.data.sources import PARTS
 
 CONVERSATIONS = "conversations.jsonl"
+LABELS = "y.jsonl"
 TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
+ReadLabels = Callable[[object, tuple[str, ...] | None], tuple[NDArray[Any], tuple[str, ...]]]
+"""Makes the column `y`, and the names of the classes, of labels as they were returned. Raises ValueError."""
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, or a list of conversations'
 
 
-def store_returned(returned: object, folder: Path, owner: str) -> tuple[str, ...] | None:
+def store_returned(
+    returned: object, folder: Path, owner: str, read: ReadLabels | None = None
+) -> tuple[str, ...] | None:
     """Write what `owner` returned to `folder`/train and `folder`/test; the classes that it named.
 
     A part is x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of pictures.
     TENSORS lies beside it if these came as tensors. Or it is CONVERSATIONS, one a line. Raises DataError for anything
     else.
+
+    read: of a data type that the testenv says; its labels that are no numbers are LABELS, one a line.
     """
     given = _parts(returned, owner)
+    classes = given.get("classes")
+    if classes is not None and (isinstance(classes, str) or not isinstance(classes, Collection) or not classes):
+        raise DataError(f"classes is {_said(classes)}; expected a list of names, in the order of their indices.")
+    names = None if classes is None else tuple(map(str, classes))
     for part in PARTS:
         (folder / part).mkdir()
-        _store(given[part], folder / part, part)
-    classes = given.get("classes")
-    if classes is None:
-        return None
-    if isinstance(classes, str) or not isinstance(classes, Collection) or not classes:
-        raise DataError(f"classes is {_said(classes)}; expected a list of names, in the order of their indices.")
-    return tuple(map(str, classes))
+
+        def labels(y: object, where: str) -> NDArray[Any]:
+            nonlocal names
+            if read is None:
+                return _labels(y, where)
+            try:
+                array, names = read(y, names)
+            except ValueError as error:
+                raise DataError(f"{where}: {error}") from None
+            return array
+
+        _store(given[part], folder / part, part, labels)
+    return names
 
 
 def _parts(returned: object, owner: str) -> Mapping[str, object]:
@@ -63,7 +80,7 @@ def _refuse_keys(
             raise DataError(f"{what} has no '{key}', only {one_line(list(given)) or 'nothing'}; {expected}.")
 
 
-def _store(value: object, folder: Path, part: str) -> None:
+def _store(value: object, folder: Path, part: str, labels: Callable[[object, str], NDArray[Any]]) -> None:
     given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
@@ -74,7 +91,7 @@ def _store(value: object, folder: Path, part: str) -> None:
         given = {"x": value}
     x = given.pop("x")
     if "y" in given:
-        _save(folder / "y.npy", _labels(given.pop("y"), f"y of {part}"))
+        _save_labels(folder, labels(given.pop("y"), f"y of {part}"))
         _store_x(x, folder, f"x of {part}")
     elif not _is_sequence(x):
         raise DataError(f"{part} is {_said(x)}; {_PART}.")
@@ -90,16 +107,18 @@ def _store(value: object, folder: Path, part: str) -> None:
             raise DataError(f"the conversations of {part} can't be written as json ({error}).") from None
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
-        given = _store_pairs(x, folder, part) | given
+        given = _store_pairs(x, folder, part, labels) | given
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise DataError(f"{key} of {part} is {_said(names)}; expected a name for each sample.")
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
 
 
-def _store_pairs(samples: Any, folder: Path, part: str) -> dict[str, list[Any]]:
+def _store_pairs(
+    samples: Any, folder: Path, part: str, labels: Callable[[object, str], NDArray[Any]]
+) -> dict[str, list[Any]]:
     """x and y of a map-style dataset, one sample at a time; the domains, if it gives some."""
-    labels: list[object] = []
+    given: list[object] = []
     domains: list[object] = []
 
     def inputs() -> Iterable[object]:
@@ -107,12 +126,12 @@ def _store_pairs(samples: Any, folder: Path, part: str) -> dict[str, list[Any]]:
             pair = samples[i]
             if not (isinstance(pair, tuple | list) and len(pair) in (2, 3)):
                 raise DataError(f"{part}[{i}] is {_said(pair)}; expected (sample, label), or (sample, label, domain).")
-            labels.append(pair[1])
+            given.append(pair[1])
             domains.extend(pair[2:])
             yield pair[0]
 
     _write_x(inputs(), len(samples), folder, part)
-    _save(folder / "y.npy", _labels(labels, f"the labels of {part}"))
+    _save_labels(folder, labels(given, f"the labels of {part}"))
     return {"domain": domains} if domains else {}
 
 
@@ -201,6 +220,13 @@ def _plain(value: object, where: str) -> NDArray[Any]:
 def _is_sequence(value: object) -> bool:
     array = isinstance(value, np.ndarray) or hasattr(value, "detach")
     return not array and not isinstance(value, str) and hasattr(value, "__len__") and hasattr(value, "__getitem__")
+
+
+def _save_labels(folder: Path, labels: NDArray[Any]) -> None:
+    if labels.dtype != object:
+        _save(folder / "y.npy", labels)
+        return
+    (folder / LABELS).write_text("".join(f"{json.dumps(one)}\n" for one in labels.tolist()))
 
 
 def _save(file: Path, array: NDArray[Any]) -> None:

@@ -1,13 +1,17 @@
 """Label pictures of a whole test set as an author's metric sees them: a sequence that is read where it is asked for."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
+FIRST = "pictures"
+"""The extra that holds the first few predicted label pictures, (n, height, width)."""
+EVERY = "all_pictures"
+"""The extra that holds all of them, packed. Up to ianvs 0.2 it was stored only where a metric read them."""
 _LEVEL = 6  # of zlib: label pictures shrink to a few percent, and a higher level gains little
 
 
@@ -102,3 +106,8 @@ def packed_pictures(pictures: Sequence[bytes], shape: tuple[int, ...]) -> NDArra
     """Compressed label pictures, each of `shape` (height, width), as bytes for the store."""
     head = np.array([len(pictures), *shape, *np.cumsum([len(part) for part in pictures])], dtype="<i8")
     return np.frombuffer(head.tobytes() + b"".join(pictures), dtype=np.uint8)
+
+
+def lacks_pictures(extras: Collection[str]) -> bool:
+    """Whether only counts and the first predicted label pictures are stored. extras: names of what is."""
+    return FIRST in extras and EVERY not in extras

@@ -8,7 +8,7 @@ import numpy as np
 from ianvs.base.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.config.models.algorithm import SPLITTING_METHODS
-from ianvs.config.spec import ScenarioSpec, TestEnvSpec
+from ianvs.config.spec import DataTypeSpec, ScenarioSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.options import check_options
@@ -66,6 +66,7 @@ def open_exam(
         incremental_rounds=testenv.incremental_rounds,
         splitting_method=splitting_method,
         as_one=as_one,
+        type_spec=testenv.dataset.data_type,
     )
 
 
@@ -77,6 +78,7 @@ def build_exam(
     incremental_rounds: int | None = None,
     splitting_method: str = "default",
     as_one: bool = False,
+    type_spec: DataTypeSpec | None = None,
 ) -> Exam:
     """The exam on `dataset`. Raises ConfigError at the place of the slip.
 
@@ -86,9 +88,9 @@ def build_exam(
     With `as_one` there is one round of everything.
     """
     if as_one:
-        return _as_one(dataset, scenario, using)
+        return _as_one(dataset, scenario, using, type_spec)
     opened = None if scenario is None else _opened(scenario)
-    request = ScenarioRequest(dataset, scenario, using, _rounds(opened, incremental_rounds, using))
+    request = ScenarioRequest(dataset, scenario, using, _rounds(opened, incremental_rounds, using), type_spec)
     if opened is not None:
         return _deliverable(opened.build(request), request)
     if splitting_method not in SPLITTING_METHODS:
@@ -211,9 +213,11 @@ def _cut(request: ScenarioRequest, splitting_method: str) -> Exam:
     return Exam(dataset, named, tuple(tests), rules)
 
 
-def _as_one(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
+def _as_one(
+    dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...], type_spec: DataTypeSpec | None
+) -> Exam:
     """One round of everything that `scenario` brings."""
-    request = ScenarioRequest(dataset, scenario, using, 1)
+    request = ScenarioRequest(dataset, scenario, using, 1, type_spec)
     positions = np.arange(len(dataset.train))
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
     if scenario is not None:

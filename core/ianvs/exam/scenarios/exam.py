@@ -1,15 +1,12 @@
 """An exam: rounds of training data, test sets, and the rules of what a learner may see."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.data.dataset import Dataset, Positions
-
-Transform = Callable[[NDArray[Any]], NDArray[Any]]  # a batch of x to a batch of x, e.g. a fixed permutation of pixels
+from ianvs.exam.data.dataset import Dataset, Positions, Transform
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,8 @@ class Round:
 
     The order of `classes` is that of the domain's own class list, where it has one.
     labels: (len(train),) int64, what a learner is told instead of the dataset's labels: wrong ones where labels are
-    noisy, -1 where a label is withheld; None: the dataset's own.
+    noisy, -1 where a label is withheld; None: the dataset's own. limited: of a label, which may be of several classes,
+    only what is of `classes` is told.
     """
 
     name: str
@@ -51,11 +49,12 @@ class Round:
     classes: tuple[int, ...]
     transform: Transform | None = None
     labels: NDArray[np.int64] | None = None
+    limited: bool = False
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """One column of the score matrix. `test` are positions in `dataset.test`.
+    """One column of the score matrix. `test` are positions in `dataset.test`, of which others may have some, too.
 
     adapt: positions in `dataset.train` of labelled samples that a copy of the learner is adapted on before it answers
     this test set (continual pre-training); None: the learner answers as it is.
@@ -68,6 +67,19 @@ class TestSet:
     classes: tuple[int, ...]
     transform: Transform | None = None
     adapt: Positions | None = None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Samples that are asked together, each once, and the test sets that they are of.
+
+    asked: as a test set. tests: positions in `Exam.tests`. rows: for each of them where its samples are among those
+    that are asked; None: it is all of them.
+    """
+
+    asked: TestSet
+    tests: tuple[int, ...]
+    rows: tuple[Positions | None, ...] = (None,)
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,27 @@ class Exam:
     tests: tuple[TestSet, ...]
     rules: Rules
     stream: Stream | None = None  # without it, a round is handed over whole
+
+    @cached_property
+    def sheets(self) -> tuple[Sheet, ...]:
+        """What is asked after a round: test sets that share samples are one, where the task is hidden."""
+        found: dict[object, list[int]] = {}
+        for j, test in enumerate(self.tests):
+            alone = self.rules.task_in_testing or test.adapt is not None
+            found.setdefault(("alone", j) if alone else id(test.transform), []).append(j)
+        sheets = []
+        for group in found.values():
+            union, counts = np.unique(np.concatenate([self.tests[j].test for j in group]), return_counts=True)
+            if len(group) == 1 or (counts == 1).all():
+                sheets += [Sheet(self.tests[j], (j,)) for j in group]
+                continue
+            tests = [self.tests[j] for j in group]
+            classes = tuple(sorted({index for test in tests for index in test.classes}))
+            asked = replace(tests[0], name="the test sets", test=union, classes=classes)
+            where = [np.searchsorted(union, test.test) for test in tests]
+            rows = tuple(None if np.array_equal(one, np.arange(len(union))) else one for one in where)
+            sheets.append(Sheet(asked, tuple(group), rows))
+        return tuple(sorted(sheets, key=lambda sheet: sheet.tests))
 
     def taught_before(self, test: int) -> tuple[int, ...] | None:
         """Class indices taught in rounds before the one that `tests[test]` belongs to; None if it belongs to none."""

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Positions
-from ianvs.exam.scenarios.parts import LazyColumn, Picked
+from ianvs.exam.data.parts import LazyColumn, Picked
 
 _SMALL = 1 << 26  # bytes up to which a part of the rows is decoded at once, so that it may be kept like any tensor
 _aten = torch.ops.aten

@@ -36,9 +36,13 @@ class _Part(Options):
 
 
 class _Round(_Part):
-    """samples: names of training samples. labels: class indices, -1 where withheld; None: the dataset's own."""
+    """samples: names of training samples. labels: class indices, -1 where withheld; None: the dataset's own.
+
+    limited: of a label only what is of the round's classes is told.
+    """
 
     labels: list[int] | None = None
+    limited: bool = False
 
 
 class _TestSet(_Part):
@@ -97,7 +101,10 @@ def manifest(exam: Exam) -> dict[str, object]:
         "rules": asdict(exam.rules),
         "stream": None if exam.stream is None else asdict(exam.stream),
         "rounds": [
-            part(r, train[r.train]) | {"labels": None if r.labels is None else r.labels.tolist()} for r in exam.rounds
+            part(r, train[r.train])
+            | {"labels": None if r.labels is None else r.labels.tolist()}
+            | ({"limited": True} if r.limited else {})
+            for r in exam.rounds
         ],
         "tests": [
             part(t, test[t.test]) | {"adapt": None if t.adapt is None else train[t.adapt].tolist()} for t in exam.tests
@@ -173,7 +180,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
     tests: list[TestSet] = []
     try:
         for r in said.rounds:
-            rounds.append(Round(*read(r, train), told(r)))
+            rounds.append(Round(*read(r, train), told(r), r.limited))
         for t in said.tests:
             tests.append(TestSet(*read(t, test), None if t.adapt is None else _positions(train, t.adapt)))
     except DataError as error:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -11,10 +12,11 @@ from pydantic import Field
 
 from ianvs.base.errors import ConfigError, Problem, one_line
 from ianvs.base.seeding import generator
-from ianvs.config.spec import ScenarioSpec
+from ianvs.config.spec import DataTypeSpec, ScenarioSpec
 from ianvs.exam.data.dataset import Dataset, Positions, Samples
 from ianvs.exam.data.options import Options
 from ianvs.exam.data.split import stratified_split
+from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 
 
@@ -30,6 +32,11 @@ class ScenarioRequest:
     spec: ScenarioSpec | None
     using: tuple[str, ...]
     rounds: int | None
+    type_spec: DataTypeSpec | None = None  # of an author's data type
+
+    @cached_property
+    def data_type(self) -> DataType:
+        return data_type(self.dataset.kind, self.type_spec)
 
 
 class Scenario(Options, ABC):

@@ -29,7 +29,7 @@ _PATIENCE = 60.0  # seconds in which a file is to be sealed
 
 
 class Gathered(Protocol):
-    """A column of samples (ianvs.exam.scenarios.parts.Column)."""
+    """A column of samples (ianvs.exam.data.parts.Column)."""
 
     @property
     def nbytes(self) -> int: ...

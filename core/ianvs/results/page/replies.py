@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
-from ianvs.exam.kinds.conversation_kind import ConversationKind
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import find
@@ -99,7 +98,7 @@ class Exams:
 
     def _read(self, exam_id: str) -> list[AskedTest] | None:
         record = self._store.record(exam_id) if exam_id else None
-        if record is None or record.kind != ConversationKind.name:
+        if record is None or record.shows != "replies":
             return None
         prompts: list[Replies | None] = [Replies(one) for one in self._store.pictures(exam_id)]
         names, truth = self._store.samples(exam_id), map(Replies, self._store.truth(exam_id))

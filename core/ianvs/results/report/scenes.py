@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
-from ianvs.exam.kinds.picture_kind import FIRST, PictureKind
+from ianvs.exam.metrics.label_pictures import FIRST
 from ianvs.results.report.values import fit
 from ianvs.store import CaseStore, ExamStore
 
@@ -41,13 +41,14 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
     cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = cases.exam_id(result.case.id)
     record = exams.record(exam_id)
-    if record is None or record.kind != PictureKind.name or not (pictures := exams.pictures(exam_id)):
+    if record is None or record.shows != "label pictures" or not (pictures := exams.pictures(exam_id)):
         return None
     truth = exams.truth(exam_id)
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
     palette, used = colours(len(record.classes)), set[int]()
     lines: list[tuple[str, Mapping[str, NDArray[np.uint8]]]] = []
-    for j, name in enumerate(record.tests):
+    names = record.tests if len(record.tests) == len(truth) else ["test"] * len(truth)
+    for j, name in enumerate(names):
         found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
         predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}
         if predictions and len(lines) != most:

@@ -12,7 +12,7 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import DamagedError
 from ianvs.base.types import POOLED, CaseResult, Measure, RoundResult, ScoreMatrix, Sealing, Status, TestCase
 from ianvs.config.spec import BudgetSpec
-from ianvs.exam.kinds import LONGEST_ANSWER
+from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.system import measured

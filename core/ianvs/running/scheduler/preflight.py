@@ -18,7 +18,7 @@ from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, SelectSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.doubts import FOLDER as DOUBTS
-from ianvs.exam.kinds import KINDS
+from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.processes.engines import LocalEngine
 from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
@@ -337,7 +337,7 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield Problem(message, spec.gate.place)
-    of_classes = KINDS[exam.kind].probes
+    of_classes = data_type(exam.kind, spec.dataset.data_type).probes
     asked = (
         ("task_scores", spec.task_scores and not of_classes, "are scores of classes"),
         ("teacher_forced", spec.teacher_forced and exam.kind != "conversation", "asks about replies to conversations"),

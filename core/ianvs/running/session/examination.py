@@ -21,10 +21,10 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Asked, Predictions
 from ianvs.config.spec import TestEnvSpec
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds import KINDS
+from ianvs.exam.data.parts import Part, columns_of
+from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.exam import Exam, TestSet
-from ianvs.exam.scenarios.parts import Part, columns_of
 from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.feed import DataFeed
@@ -75,18 +75,18 @@ class Examination:
     ) -> None:
         self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
         self._seed, self._folder = seed, folder
-        self._kind = KINDS[exam.dataset.kind]
+        self._kind = data_type(exam.dataset.kind, testenv.dataset.data_type)
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
 
     def predictions(self, model: Model, taught: int, samples: int | None = None) -> dict[Asked, Predictions]:
-        """Answers to all test sets after round `taught`; within a stream, after so many `samples`.
+        """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`.
 
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
-        asked = [j for j in range(len(self._exam.tests)) if not (only_future and j < taught)]
-        tests = {j: self._exam.tests[j] for j in asked}
+        asked = [j for j in range(len(self._exam.sheets)) if not (only_future and j < taught)]
+        tests = {j: self._exam.sheets[j].asked for j in asked}
         parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
         questions = self._arranged(parts, f"{taught} {samples}")
         fitted = self._fitted(asked) if self._testenv.linear_probe and samples is None else {}
@@ -148,7 +148,8 @@ class Examination:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
         if self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
             return ""
-        asked = [np.unique(p.labels) for key, p in predictions.items() if len(self._exam.tests[key.test].classes) > 1]
+        sheets = self._exam.sheets
+        asked = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].asked.classes) > 1]
         if not self._exam.rules.task_in_testing and asked:
             asked = [np.unique(np.concatenate(asked))]
         if not asked or any(len(answers) != 1 or answers[0] < 0 for answers in asked):
@@ -164,7 +165,7 @@ class Examination:
 
     def _arranged(self, parts: Mapping[int, tuple[Part, ...]], when: str, method: str = "predict") -> _Arranged:
         """(which test sets, the question): one for all where the task is hidden, else one each. parts: by test set."""
-        tests, labels = self._exam.tests, method == "predict"
+        tests, labels = [sheet.asked for sheet in self._exam.sheets], method == "predict"
         adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and labels}
         alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
         mixed = tuple(j for j in parts if j not in alone)
@@ -356,7 +357,7 @@ def _split(question: _Question, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
 def _secret(exam: Exam) -> str:
     """What the true labels say, which a learner never sees: the order of questions follows from it."""
     sha = hashlib.blake2b(digest_size=16)
-    for test in exam.tests:
+    for test in (sheet.asked for sheet in exam.sheets):
         labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _MANY]])
         sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
         sha.update(np.ascontiguousarray(test.test).tobytes())

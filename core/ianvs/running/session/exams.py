@@ -1,20 +1,22 @@
 """Builds an exam from its data, tries its scores on it, and keeps what outlives the data."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ianvs.base.errors import ConfigError, DataError, IanvsError, Place, Problem, closest
 from ianvs.base.types import ScoreMatrix
+from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
-from ianvs.exam.kinds import KINDS, perfect_answers
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.scenarios import Exam, manifest
-from ianvs.exam.scenarios.parts import Part
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.planning.plan import scored_metrics
@@ -23,6 +25,7 @@ from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
 
 FITS = "fits"  # folder of the cache
+_FEW = 16  # samples of perfect answers
 
 
 def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
@@ -49,6 +52,8 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
     write_memo(_fit(cache, request.exam_id, request.testenv), request.exam_id)
     data.find_doubts(exam.dataset, cache)
     if store.damage(request.exam_id, thoroughly=True) is not None:
+        kind, samples = data_type(exam.dataset.kind, request.testenv.dataset.data_type), exam.dataset.test
+        of = {j: number for number, sheet in enumerate(exam.sheets) for j in sheet.tests}
         record = ExamRecord(
             dataset=exam.dataset.name,
             kind=exam.dataset.kind,
@@ -57,32 +62,35 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
             tests=tuple(test.name for test in exam.tests),
             rules=vars(exam.rules),
             round_digests=tuple(content(exam.dataset.train, round_) for round_ in exam.rounds),
-            test_digests=tuple(content(exam.dataset.test, test) for test in exam.tests),
+            test_digests=tuple(content(exam.dataset.test, sheet.asked) for sheet in exam.sheets),
             round_classes=tuple(round_.classes for round_ in exam.rounds),
             test_classes=tuple(test.classes for test in exam.tests),
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
             notes=tuple(exam.dataset.notes),
             shape=tuple(int(length) for length in exam.dataset.train.x.shape[1:]),
+            sheets=tuple(of[j] for j in range(len(exam.tests))),
+            shows=kind.shows,
         )
-        kind, samples = KINDS[exam.dataset.kind], exam.dataset.test
-        truth = [kind.truth(samples, test.test) for test in exam.tests]
-        shown = [kind.shown(Part(samples, test.test, test.transform)) for test in exam.tests]
+        asked = [sheet.asked for sheet in exam.sheets]
+        truth = [kind.truth(samples, test.test) for test in asked]
+        shown = [kind.shown(Part(samples, test.test, test.transform)) for test in asked]
         pictures = [picture for picture in shown if picture is not None]
-        store.write(request.exam_id, record, truth, manifest(exam), pictures)
+        rows = {j: rows for sheet in exam.sheets for j, rows in zip(sheet.tests, sheet.rows, strict=False)}
+        store.write(request.exam_id, record, truth, manifest(exam), pictures, rows)
     return []
 
 
 def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
-    kind, tree = KINDS[exam.dataset.kind], spec.dataset.hierarchy
+    kind, tree = data_type(exam.dataset.kind, spec.dataset.data_type), spec.dataset.hierarchy
     if tree is not None:
         nodes, classes = dict.fromkeys(node for edge in tree for node in edge), exam.dataset.classes
         told = [f"class '{c}' is not in the hierarchy. Add it.{closest(c, nodes)}" for c in classes if c not in nodes]
         if told or not classes:
             told = told or ["a hierarchy is over classes, and these data have none. Take it out."]
             return [Problem(message, spec.dataset.places.get("hierarchy")) for message in told]
-    seen = perfect_answers(kind, exam, tree)
+    seen = _perfect(kind, exam, tree)
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if metric.level == "matrix" and metric_spec.url is not None:
@@ -98,6 +106,18 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         except IanvsError as error:
             problems.append(Problem(kind.misfit(metric_spec.name, error), metric_spec.place))
     return problems
+
+
+def _perfect(kind: DataType, exam: Exam, hierarchy: ClassTree | None = None) -> EvaluationRecord:
+    """What metrics see of a learner that makes no mistakes on the first samples of the first test set."""
+    samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
+    few = test.test[:_FEW]
+    truth = np.asarray(samples.y[few])
+    about = EvaluationRecord(classes, labels=test.classes, earlier=(), hierarchy=hierarchy)
+    said = kind.kept([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
+    every = kind.every_truth(samples, few)
+    seen = kind.record(about, kind.truth(samples, few) if every is None else every, said)
+    return replace(seen, probe=truth) if kind.probes else seen
 
 
 def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.base.seeding import generator
+from ianvs.config.spec import DataTypeSpec
+from ianvs.exam.data.parts import Column, Part, columns_of
 from ianvs.exam.data.split import dirichlet_deal, stratified_deal
+from ianvs.exam.data_types import data_type
 from ianvs.exam.scenarios.exam import Exam, TestSet
-from ianvs.exam.scenarios.parts import Column, Part, columns_of
 from ianvs.exam.scenarios.request import hold_out
 from ianvs.running.session.session import ALL, Share
 
@@ -62,18 +64,28 @@ class Handout:
 class DataFeed:
     """The training data of an exam as one case is handed them."""
 
-    def __init__(self, exam: Exam, train_ratio: float, seed: int, passes: int | None) -> None:
+    def __init__(
+        self,
+        exam: Exam,
+        train_ratio: float,
+        seed: int,
+        passes: int | None,
+        type_spec: DataTypeSpec | None = None,
+    ) -> None:
         """train_ratio: share of a round that is trained on; of a stream, which hands over no rounds, all of it.
 
-        passes: how many over a round's data the exam allows.
+        passes: how many over a round's data the exam allows. type_spec: of an author's data type.
         """
         self._exam, self._passes, self._seed = exam, passes, seed
+        self._type = data_type(exam.dataset.kind, type_spec)
         train_ratio = 1.0 if self.streams else train_ratio
         self._kept: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
         for round_ in exam.rounds:
             kept, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
             labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
+            if round_.limited:
+                labels = self._type.limited(exam.dataset.train.y[kept], round_.classes)
             self._kept.append(Part(exam.dataset.train, kept, round_.transform, labels))
             self._held_out.append(held_out)
         self._chunks = self._cut()  # of each round
@@ -93,11 +105,19 @@ class DataFeed:
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
         kept = enumerate(self._kept[first - 1 : last], start=first)
+        if any(round_.limited for round_ in self._exam.rounds[first - 1 : last]) and first != last:
+            kept = iter([(last, self._whole(first, last))])  # a sample comes once, with all that was taught of it
         parts = tuple(self._shared(part, share, skew, index) for index, part in kept)
         order = None
         if len(parts) > 1:
             order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
         return self._view(parts, f"rounds {first} to {last}", None, order=order)
+
+    def _whole(self, first: int, last: int) -> Part:
+        positions = np.unique(np.concatenate([part.positions for part in self._kept[first - 1 : last]]))
+        classes = tuple(sorted({c for round_ in self._exam.rounds[first - 1 : last] for c in round_.classes}))
+        labels = self._type.limited(self._exam.dataset.train.y[positions], classes)
+        return replace(self._kept[last - 1], positions=positions, labels=labels)
 
     def past_rounds(self, last: int) -> list[Handout]:
         """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
@@ -158,7 +178,7 @@ class DataFeed:
         if n == 1:
             return part
         labels = part.samples.y[part.positions] if part.labels is None else part.labels
-        told = labels if labels.ndim == 1 and labels.dtype != object else None
+        told = labels if labels.ndim == 1 and labels.dtype.kind in "iu" else None
         draws, count = generator(self._seed, number, f"share of {n}"), len(part.positions)
         if skew is None:
             hands = stratified_deal(told, count, n, draws)
@@ -230,7 +250,8 @@ def _sliced(part: Part, where: slice) -> Part:
 
 def _labels(part: Part) -> list[int]:
     labels = part.samples.y[part.positions] if part.labels is None else part.labels
-    return labels.astype(np.int64).tolist() if labels.dtype != object else []  # texts have no classes
+    classes = labels.ndim == 1 and labels.dtype.kind in "iu"  # texts, numbers and boxes have none
+    return labels.astype(np.int64).tolist() if classes else []
 
 
 def _where(positions: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ianvs.base.errors import ExamRuleError, PluginError
+from ianvs.exam.data.parts import columns_of
 from ianvs.exam.scenarios.exam import Exam
-from ianvs.exam.scenarios.parts import columns_of
 from ianvs.processes.sealing.peer import Message
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.session.feed import Chunk, DataFeed, Handout, joined

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds import KINDS
+from ianvs.exam.data.parts import ColumnData, LazyColumn, Part, Picked
+from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
-from ianvs.exam.scenarios.parts import ColumnData, LazyColumn, Part, Picked
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
@@ -59,7 +59,7 @@ class LearnerHost:
         closed: bool = False,
     ) -> None:
         self._request, self._brief, self._fork, self._closed = request, brief, fork, closed
-        self._kind = KINDS[brief.kind]
+        self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         self._opened: CaseSession | None = None

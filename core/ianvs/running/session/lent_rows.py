@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import ExamRuleError
 from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.encoded_pictures import Coding, in_threads
-from ianvs.exam.scenarios.parts import Held
+from ianvs.exam.data.parts import Held
 from ianvs.processes.sealing.peer import Gone, Message, Peer
 from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 

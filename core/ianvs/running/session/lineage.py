@@ -31,6 +31,8 @@ def content(samples: Samples, part: Round | TestSet) -> str:
     sha = hashlib.blake2b(digest_size=20)
     sha.update(repr((part.name, part.classes, part.transform)).encode())
     told = part.labels if isinstance(part, Round) else part.adapt
+    if isinstance(part, Round) and part.limited:
+        sha.update(b"limited")
     if told is not None:
         sha.update(np.ascontiguousarray(told).data.cast("B"))
     size = samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])

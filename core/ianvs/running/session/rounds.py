@@ -15,7 +15,7 @@ import numpy as np
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import SEALING_VERSION, Asked, Predictions, RoundResult, Sealing
-from ianvs.exam.kinds.picture_kind import lacks_pictures
+from ianvs.exam.metrics.label_pictures import lacks_pictures
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.engines.engine import Reporter
@@ -67,7 +67,9 @@ class CaseRounds:
         self._store, self._id = CaseStore(request.workspace), request.case.id
         self._predicts_untrained = True
         self.paused = False
-        self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
+        self._feed = DataFeed(
+            exam, request.train_ratio, request.case.seed, exam.rules.passes, request.testenv.dataset.data_type
+        )
         self._model = Model()
         # Within the step that is under way, if it is one of a stream; examined: (samples, rounds begun, rounds ended).
         self._answered: dict[Asked, Predictions] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.errors import ExamRuleError, PluginError
-from ianvs.exam.scenarios.parts import Column
+from ianvs.exam.data.parts import Column
 from ianvs.processes.sealing.peer import Gone, Message, Peer, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
 

@@ -1,32 +1,34 @@
-"""The contract of a kind of data."""
+"""The contract of a data type."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
-from ianvs.config.models.class_tree import ClassTree
 from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.parts import Part
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.scenarios.exam import Exam
-from ianvs.exam.scenarios.parts import Part
 
-FEW = 16  # samples of perfect answers
 LONGEST_ANSWER = 100_000
 """Characters of a text that are kept of one answer."""
 
 
-class Kind(Protocol):
-    """How answers to samples of one kind are checked, kept in the store, and read again by metrics.
+class DataType:
+    """What labels of one type are: how they are read, taught, answered, checked, kept, and seen by metrics.
 
-    batch_limit: samples that are asked in one call, which bounds the memory that it takes; None: all of a test set.
-    probes: whether a linear probe can be fitted to the labels. stores_truth: whether all true labels are stored with
-    the exam; else a metric that reads them needs the data. own_extras: names of what it keeps beside the answers.
+    Labels lie in the column `y` of Samples: numbers, (N, ...), or (N,) objects that JSON can hold, such as mappings of
+    lists. The base class is of labels that are one number or one object each.
+
+    name: what `data_type` in a dataset calls it. batch_limit: samples that are asked in one call, which bounds the
+    memory that it takes; None: all of a test set. probes: whether a linear probe can be fitted to the labels.
+    stores_truth: whether all true labels are stored with the exam; else a metric that reads them needs the data.
+    own_extras: names of what it keeps beside the answers. shows: what reports draw of it, "label pictures", "replies"
+    or "boxes"; "" is nothing.
     """
 
     name: ClassVar[str]
@@ -34,10 +36,40 @@ class Kind(Protocol):
     probes: ClassVar[bool] = False
     stores_truth: ClassVar[bool] = True
     own_extras: ClassVar[tuple[str, ...]] = ("probe",)
+    shows: ClassVar[str] = ""
+
+    # --- labels -------------------------------------------------------------------------------------------------
+
+    def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """(labels as the column `y` holds them, names of the classes) of what an author's function returned as y.
+
+        classes: the names that are given; None: they are found in the labels. Raises ValueError, in words that name
+        the sample and the remedy.
+        """
+        raise ValueError(f"labels of the type {self.name} are read from files alone")
+
+    def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_] | None:
+        """(N, C) which classes each label is about, where it may be several; None: it is of one, or of none."""
+        return None
+
+    def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
+        """What is left of labels when only `classes` are taught; only where `membership` says something."""
+        return labels
+
+    def told(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Labels as a learner sees them, of the column as JSON has brought it."""
+        return labels
+
+    def perfect(self, labels: NDArray[Any]) -> Any:
+        """The answers of who makes no mistake."""
+        return labels.tolist() if labels.dtype == object else labels
+
+    # --- answers ------------------------------------------------------------------------------------------------
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         """What turns answers to `asked` into the form that `packed` takes, or raises PluginError.
 
+        What comes out is numbers, or a list that JSON can hold, which is checked again where it arrives.
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
         errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
         that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.
@@ -94,16 +126,3 @@ def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
         shape = f"shape {array.shape}" if array.ndim else type(found).__name__
         raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
     return array
-
-
-def perfect_answers(kind: Kind, exam: Exam, hierarchy: ClassTree | None = None) -> EvaluationRecord:
-    """What metrics see of a learner that makes no mistakes on the first samples of the first test set."""
-    samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
-    few = test.test[:FEW]
-    truth = np.asarray(samples.y[few])
-    about = EvaluationRecord(classes, labels=test.classes, earlier=(), hierarchy=hierarchy)
-    answers = truth.tolist() if truth.dtype == object else truth
-    said = kind.kept([(Part(samples, few), kind.packed(answers))], len(classes))
-    every = kind.every_truth(samples, few)
-    seen = kind.record(about, kind.truth(samples, few) if every is None else every, said)
-    return replace(seen, probe=truth) if kind.probes else seen

@@ -2,17 +2,16 @@
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.data.dataset import Positions, Samples
+from ianvs.exam.data.dataset import Positions, Samples, Transform
 from ianvs.exam.data.encoded_pictures import Coding, encoded_in
 from ianvs.exam.data.listing import column
-from ianvs.exam.scenarios.exam import Transform
 
 
 @dataclass(frozen=True)
@@ -38,13 +37,13 @@ class Rows:
 class Part:
     """Some samples of a dataset as a learner is told them.
 
-    positions: in `samples`. labels: (len(positions),) what is told instead of the samples' own; None: these.
+    positions: in `samples`. labels: (len(positions), ...) what is told instead of the samples' own; None: these.
     """
 
     samples: Samples
     positions: Positions
     transform: Transform | None = None
-    labels: NDArray[np.int64] | None = None
+    labels: NDArray[Any] | None = None
 
     def column(self, name: str) -> Rows:
         """What a learner may ask for: "x", "y" or "ids"."""
@@ -108,8 +107,10 @@ class Column:
 class Held:
     """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
 
-    def __init__(self, values: NDArray[Any] | Sequence[Any]) -> None:
-        self._values = values
+    def __init__(
+        self, values: NDArray[Any] | Sequence[Any], present: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> None:
+        self._values, self._present = values, present
 
     def __len__(self) -> int:
         return len(self._values)
@@ -118,11 +119,15 @@ class Held:
     def nbytes(self) -> int:
         return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
 
+    def seen_as(self, present: Callable[[NDArray[Any]], NDArray[Any]]) -> "Held":
+        """The same, where it is no numbers as `present` shows it."""
+        return self if isinstance(self._values, np.ndarray) else Held(self._values, present)
+
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """All rows, not copied; or a copy of `rows`."""
         if not isinstance(self._values, np.ndarray):
             texts = all(isinstance(value, str) for value in self._values)
-            self._values = np.array(self._values, dtype=str) if texts else column(self._values)
+            self._values = self._present(np.array(self._values, dtype=str) if texts else column(self._values))
         return self._values if rows is None else self._values[rows]
 
 

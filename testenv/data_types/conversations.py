@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import LONGEST_ANSWER, DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies, packed
-from ianvs.exam.scenarios.parts import Part
 
 
-class ConversationKind(Kind):
+class Conversations(DataType):
     name: ClassVar[str] = "conversation"
+    shows: ClassVar[str] = "replies"
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]

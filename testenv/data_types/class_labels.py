@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.kinds.kind import Kind, one_for_each
-from ianvs.exam.scenarios.parts import Part
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import DataType, one_for_each
 
 
-class ClassKind(Kind):
+class Classification(DataType):
     name: ClassVar[str] = "classification"
     probes: ClassVar[bool] = True
 

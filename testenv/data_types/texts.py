@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds.kind import LONGEST_ANSWER, Kind
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import LONGEST_ANSWER, DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies, packed
-from ianvs.exam.scenarios.parts import Part
 
 
-class TextKind(Kind):
+class Texts(DataType):
     """Labels and answers are kept as texts, whatever a file or a learner gave: 3 and "3" are one answer."""
 
     name: ClassVar[str] = "text"

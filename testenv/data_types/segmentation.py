@@ -1,6 +1,6 @@
 """Pictures with a label picture each (segmentation). Of answers the counts are kept, and the pictures, compressed."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,24 +11,29 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.labels import IGNORED
-from ianvs.exam.kinds.kind import Kind
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import DataType
 from ianvs.exam.metrics.confusion import picture_confusion
-from ianvs.exam.metrics.label_pictures import LabelPictures, PackedPictures, PictureRows, compressed, packed_pictures
+from ianvs.exam.metrics.label_pictures import (
+    EVERY,
+    FIRST,
+    LabelPictures,
+    PackedPictures,
+    PictureRows,
+    compressed,
+    packed_pictures,
+)
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.scenarios.parts import Part
 
-FIRST = "pictures"
-"""The extra that holds the first few predicted label pictures, (n, height, width)."""
-EVERY = "all_pictures"
-"""The extra that holds all of them, packed. Up to ianvs 0.2 it was stored only where a metric read them."""
 SHOWN = 3  # samples of each test set whose predicted label pictures are kept for reports
 
 
-class PictureKind(Kind):
+class Segmentation(DataType):
     name: ClassVar[str] = "segmentation"
     batch_limit: ClassVar[int | None] = 64
     stores_truth: ClassVar[bool] = False
     own_extras: ClassVar[tuple[str, ...]] = (FIRST, EVERY)
+    shows: ClassVar[str] = "label pictures"
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         shape = (len(asked.positions), *asked.samples.y.shape[1:])
@@ -66,11 +71,6 @@ class PictureKind(Kind):
         if packed is None or not isinstance(truth, LabelPictures):
             return replace(about, counts=said.labels)
         return replace(about, counts=said.labels, y_true=truth, y_pred=PackedPictures(packed))
-
-
-def lacks_pictures(extras: Collection[str]) -> bool:
-    """Whether only counts and the first predicted label pictures are stored. extras: names of what is."""
-    return FIRST in extras and EVERY not in extras
 
 
 def _label_pictures(found: object, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:

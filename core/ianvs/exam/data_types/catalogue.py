@@ -1,0 +1,23 @@
+"""Data types by name."""
+
+from ianvs.base.entry_points import installed
+from ianvs.base.errors import PluginError, closest, one_line
+from ianvs.config.spec import DataTypeSpec
+from ianvs.exam.data_types.data_type import DataType
+from ianvs.plugins.loader import load_once
+
+ENTRY_POINTS = "ianvs.data_types"
+
+
+def data_type(name: str, spec: DataTypeSpec | None = None) -> DataType:
+    """The one that a dataset of type `name` is of. spec: of an author's, with its file. Raises PluginError."""
+    if spec is not None and spec.url is not None:
+        found = load_once(str(spec.url), spec.name).target
+    elif name in installed(ENTRY_POINTS):
+        found = installed(ENTRY_POINTS)[name].load()
+    else:
+        names = installed(ENTRY_POINTS)
+        raise PluginError(f"there is no data type '{name}'.{closest(name, names)} There are: {one_line([*names])}.")
+    if isinstance(found, type) and issubclass(found, DataType):
+        return found()
+    raise PluginError(f"'{name}' is no subclass of ianvs.exam.data_types.DataType.")

@@ -1,0 +1,89 @@
+"""Labels and answers of any length, packed as numbers for the store: boxes of pictures, points, tracks."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ianvs.exam.metrics.label_pictures import LazyArray
+
+_HEAD = 8  # bytes, with the length of what comes before the first array
+_ALIGNED = 8  # bytes that every array begins at a multiple of
+
+
+class Ragged(LazyArray):
+    """N mappings of names to arrays, (n, ...) each, n of its own for each sample. Fewer by a slice or a mask."""
+
+    def __init__(self, stored: NDArray[np.uint8]) -> None:
+        """stored: what `packed_ragged` made."""
+        stored = np.ascontiguousarray(stored)
+        begin = _HEAD + int.from_bytes(stored[:_HEAD].tobytes(), "little")
+        head = json.loads(stored[_HEAD:begin].tobytes())
+        begin += -begin % _ALIGNED
+        self._columns: dict[str, tuple[NDArray[Any], NDArray[np.int64]]] = {}
+        for name, dtype, shape, count in head["columns"]:
+            size, ends = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, 8 * (head["samples"] + 1)
+            starts = stored[begin : begin + ends].view(np.int64)
+            begin += ends
+            flat = stored[begin : begin + count * size].view(dtype).reshape(count, *shape)
+            begin += count * size + -(count * size) % _ALIGNED
+            self._columns[name] = flat, starts
+        self._positions = np.arange(head["samples"])
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
+        return map(self._at, self._positions.tolist())
+
+    def __getitem__(self, index: Any) -> Any:
+        picked = self._positions[index]
+        if picked.ndim == 0:
+            return self._at(int(picked))
+        found = copy(self)
+        found._positions = picked
+        return found
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        found = np.empty(len(self), dtype=object)
+        found[:] = list(self)
+        return found
+
+    def column(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """(all rows of all samples, the sample of each row): what vectorised scores read."""
+        flat, starts = self._columns[name]
+        counts = np.diff(starts)[self._positions]
+        owner = np.repeat(np.arange(len(self)), counts)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return flat[np.repeat(starts[:-1][self._positions], counts) + within], owner
+
+    def _at(self, position: int) -> dict[str, NDArray[Any]]:
+        return {name: flat[starts[position] : starts[position + 1]] for name, (flat, starts) in self._columns.items()}
+
+
+def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """Mappings of names to arrays as bytes.
+
+    fields: of each name an empty array, (0, ...), of the type and shape of its rows; a sample without a name has as
+    many rows of zeros as the first field has.
+    """
+    first = next(iter(fields))
+    columns, pieces = [], list[bytes]()
+    lengths = [len(sample[first]) for sample in samples]
+    for name, like in fields.items():
+        parts = [
+            np.asarray(sample[name], like.dtype).reshape(-1, *like.shape[1:])
+            if name in sample
+            else np.zeros((length, *like.shape[1:]), like.dtype)
+            for sample, length in zip(samples, lengths, strict=True)
+        ]
+        flat = np.concatenate([like, *parts])
+        columns.append([name, like.dtype.str, list(like.shape[1:]), len(flat)])
+        pieces.append(np.cumsum([0, *map(len, parts)], dtype=np.int64).tobytes())
+        pieces.append(flat.tobytes() + b"\0" * (-flat.nbytes % _ALIGNED))
+    head = json.dumps({"samples": len(samples), "columns": columns}).encode()
+    head = len(head).to_bytes(_HEAD, "little") + head
+    return np.frombuffer(b"".join([head, b"\0" * (-len(head) % _ALIGNED), *pieces]), dtype=np.uint8)
