@@ -1,0 +1,1 @@
+"""Particular data types, one package or module each."""
