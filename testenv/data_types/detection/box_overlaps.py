@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ def by_class(packed: Packed, num_classes: int) -> Iterator[Packed]:
     order = np.lexsort(keys)  # stable, the last key first
     ends = np.searchsorted(packed["labels"][order], np.arange(num_classes + 1))
     columns = {**packed, "pictures": pictures}
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
+    for start, end in pairwise(ends):
         rows = order[start:end]
         yield {key: values[rows] for key, values in columns.items() if key != "offsets"}
 

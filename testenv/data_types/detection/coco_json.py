@@ -97,7 +97,8 @@ class _Reader:
         if (lost := (at < 0) | (known[at] != wanted if len(known) else True)).any():
             row = int(np.argmax(lost))
             key = "image_id" if section == "images" else "category_id"
-            self.refuse(starts["annotations"][row], f"the annotation has {key} {wanted[row]}, which is no id of {section}.")
+            message = f"{key} {wanted[row]} is no id of {section}. Mend or remove the entry."
+            self.refuse(starts["annotations"][row], message)
         return at
 
     def check(self, corners: NDArray[np.float64], area: NDArray[Any], flags: NDArray[Any], starts: array[int]) -> None:

@@ -8,6 +8,7 @@ and `difficult` (M,) uint8 and `area` (M,) float64; answers have `scores` (M,) f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def unpack(packed: Packed) -> list[dict[str, NDArray[Any]]]:
     columns = {key: values for key, values in packed.items() if key != "offsets"}
     return [
         {key: values[start:end] for key, values in columns.items()}
-        for start, end in zip(ends[:-1], ends[1:], strict=True)
+        for start, end in pairwise(ends)
     ]
 
 
