@@ -121,7 +121,7 @@ class _Reader:
 
     def entries(self) -> Iterator[tuple[str, int, Any]]:
         """(section, where it begins, entry) of the three lists, whatever stands beside them."""
-        at = self.expect(self.skip(0), "{", "an object with images, annotations and categories, as the truths have")
+        at = self.skip(self.expect(self.skip(0), "{", "an object with images, annotations and categories"))
         while True:
             key, at = self.decoded(at)
             at = self.skip(self.expect(self.skip(at), ":", "':' after a key"))

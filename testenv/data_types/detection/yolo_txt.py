@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from PIL import Image, UnidentifiedImageError
 
-from ianvs.base.errors import ConfigError, DataError, closest, one_line, shown_path
-from ianvs.config.strict_yaml import Document, read
+from ianvs.base.errors import DataError, closest, one_line, shown_path
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, pictures_in, refusal, text_of
 
 __all__ = ["read_yolo"]
@@ -23,17 +23,18 @@ def read_yolo(file: Path, part: str) -> BoxFiles:
     """file: data.yaml. part: its key `train`, `val` or `test`: a folder of pictures, a txt file that lists some, or a
     list of these. A missing or empty txt means that the picture has no boxes. Raises DataError.
     """
+    text = text_of(file)
     try:
-        document = read(file)
-        if document.problems:
-            raise ConfigError(document.problems)
-    except ConfigError as error:
-        raise DataError(str(error.problems[0])) from None
-    data = document.data if isinstance(document.data, dict) else {}
+        data, node = yaml.safe_load(text), yaml.compose(text)
+    except yaml.YAMLError as error:
+        line = error.problem_mark.line + 1 if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark else 0
+        raise refusal(file, line, f"not yaml: {getattr(error, 'problem', error)}.") from None
+    data = data if isinstance(data, dict) else {}
     for key in ("names", part):
         if key not in data:
             raise refusal(file, 0, f"there is no '{key}', only {one_line(list(data))}.{closest(key, map(str, data))}")
-    names, line = data["names"], document.value_place(("names",)).line
+    lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
+    names, line = data["names"], lines["names"]
     if isinstance(names, dict):
         if sorted(map(str, names)) != sorted(map(str, range(len(names)))):
             raise refusal(file, line, f"the keys of names are not 0 to {len(names) - 1}.")
@@ -41,18 +42,18 @@ def read_yolo(file: Path, part: str) -> BoxFiles:
     if not isinstance(names, list):
         raise refusal(file, line, "names is neither a list nor a mapping from numbers to names.")
     classes = class_names(names, file, line)
-    pictures = list(_pictures(document, data, part))
+    pictures = list(_pictures(file, data, part, lines[part]))
     if not pictures:
-        raise refusal(file, document.value_place((part,)).line, f"'{part}' has no pictures.")
+        raise refusal(file, lines[part], f"'{part}' has no pictures.")
     texts = [_boxes_file(picture) for picture in pictures]
     if not any(text.parent.is_dir() for text in texts):
         raise DataError(f"{shown_path(texts[0].parent)} is no folder; expected one with a txt for each picture.")
     return BoxFiles(pictures, [_label(*pair, classes) for pair in zip(pictures, texts, strict=True)], classes)
 
 
-def _pictures(document: Document, data: dict[Any, Any], part: str) -> Iterator[Path]:
+def _pictures(file: Path, data: dict[Any, Any], part: str, number: int) -> Iterator[Path]:
     """In the order in which they are given, of a folder sorted."""
-    base = document.file.parent / str(data.get("path") or ".")
+    base = file.parent / str(data.get("path") or ".")
     for entry in data[part] if isinstance(data[part], list) else [data[part]]:
         place = base / str(entry)
         if not place.exists() and str(entry).startswith("../"):  # as Roboflow writes it, from a folder that isn't there
@@ -60,15 +61,14 @@ def _pictures(document: Document, data: dict[Any, Any], part: str) -> Iterator[P
         if place.is_dir():
             yield from pictures_in(place).values()
         elif place.suffix == ".txt" and place.is_file():
-            for number, line in enumerate(text_of(place).splitlines(), 1):
+            for row, line in enumerate(text_of(place).splitlines(), 1):
                 if line.strip():
                     picture = place.parent / line.strip()
                     if not picture.is_file():
-                        raise refusal(place, number, f"there is no picture {shown_path(picture)}. Mend the line.")
+                        raise refusal(place, row, f"there is no picture {shown_path(picture)}. Mend the line.")
                     yield picture
         else:
-            where = document.value_place((part,))
-            raise refusal(where.file, where.line, f"{part}: {shown_path(place)} is no folder and no txt. Mend it.")
+            raise refusal(file, number, f"{part}: {shown_path(place)} is no folder and no txt. Mend it.")
 
 
 def _boxes_file(picture: Path) -> Path:
