@@ -7,7 +7,7 @@ can tell where its entry begins.
 from __future__ import annotations
 
 import json
-import os
+import math
 import re
 from array import array
 from collections.abc import Iterator
@@ -22,11 +22,7 @@ from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, 
 
 __all__ = ["read_coco"]
 
-_KEYS = {
-    "images": ("id", "file_name"),
-    "annotations": ("id", "image_id", "category_id", "bbox"),
-    "categories": ("id", "name"),
-}
+_SECTIONS = ("images", "annotations", "categories")
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\n\r]*")
 
@@ -48,76 +44,58 @@ class _Reader:
         raise DataError(f"{Place.in_text(self.file, self.text, position)}: {message}")
 
     def read(self, pictures: Path) -> BoxFiles:
-        ids = {section: array("q") for section in _KEYS}
-        starts = {section: array("q") for section in _KEYS}
-        names: dict[str, list[Any]] = {"images": [], "categories": []}
-        image_ids, category_ids, boxes, areas, crowds = array("q"), array("q"), array("d"), array("d"), array("b")
+        ids: dict[str, dict[int, int]] = {section: {} for section in _SECTIONS}  # and how many came before
+        paths, names, crowds = [], [], []
+        starts, image_ids, category_ids, boxes, areas = array("q"), array("q"), array("q"), array("d"), array("d")
         for section, start, entry in self.entries():
             try:
-                ids[section].append(entry["id"])
-                if section == "annotations":
+                if not isinstance(entry["id"], int) or entry["id"] in ids[section]:
+                    self.refuse(start, f"the id {entry['id']} is no whole number, or comes twice among {section}.")
+                ids[section][entry["id"]] = len(ids[section])
+                if section == "images":
+                    paths.append(pictures / entry["file_name"])
+                    if not paths[-1].is_file():
+                        self.refuse(start, f"the picture {entry['file_name']} is not in {shown_path(pictures)}.")
+                elif section == "categories":
+                    names.append(entry["name"])
+                else:
+                    x, y, width, height = entry["bbox"]
+                    area, crowd = entry.get("area", width * height), entry.get("iscrowd", 0)
+                    boxes.extend((x, y, x + width, y + height))
+                    starts.append(start)
                     image_ids.append(entry["image_id"])
                     category_ids.append(entry["category_id"])
-                    x, y, width, height = entry["bbox"]
-                    boxes.extend((x, y, x + width, y + height))
-                    areas.append(entry.get("area", width * height))
-                    crowds.append(entry.get("iscrowd", 0))
-                else:
-                    names[section].append(entry[_KEYS[section][1]])
+                    areas.append(area)
+                    crowds.append(crowd)
+                    if not (width >= 0 and height >= 0 and area >= 0 and math.isfinite(sum(boxes[-4:]) + area)):
+                        self.refuse(start, "width, height and area of an annotation are finite and not below 0.")
+                    if crowd not in (0, 1):
+                        self.refuse(start, f"iscrowd is {crowd}; expected 0 or 1.")
             except KeyError as error:
                 self.refuse(start, f"the entry of {section} has no {error}, only {one_line(list(entry))}.")
             except (TypeError, ValueError, OverflowError, AttributeError):
-                expected = "ids whole numbers, bbox four numbers x y width height, area a number, iscrowd 0 or 1"
+                expected = "ids whole numbers, file_name a text, bbox four numbers x y width height, area a number"
                 self.refuse(start, f"the entry of {section} can't be read; expected {expected}.")
-            starts[section].append(start)
-        if not ids["annotations"]:
+        if not starts:
             self.refuse(0, "there are no annotations. Is it the file of a test part, whose truths are not public?")
-        for section in _KEYS:
-            if (row := _repeated(np.asarray(ids[section]))) is not None:
-                self.refuse(starts[section][row], f"the id {ids[section][row]} comes twice among {section}.")
-        rows = self.found("images", ids["images"], image_ids, starts)
-        order = np.argsort(np.asarray(ids["categories"]))
-        labels = np.argsort(order)[self.found("categories", ids["categories"], category_ids, starts)]
-        corners = np.asarray(boxes).reshape(-1, 4)
-        flags, area = np.asarray(crowds).astype(np.uint8), np.asarray(areas)
-        self.check(corners, area, flags, starts["annotations"])
-        paths = self.paths(pictures, names["images"], starts["images"])
+        rows = self.found("image_id", image_ids, ids["images"], starts)
+        order = np.argsort(list(ids["categories"]))
+        labels = np.argsort(order)[self.found("category_id", category_ids, ids["categories"], starts)]
         by_picture = np.argsort(rows, kind="stable")
         cuts = np.cumsum(np.bincount(rows, minlength=len(paths)))[:-1]
-        columns = {"boxes": corners, "labels": labels, "iscrowd": flags, "area": area}
+        columns = {"boxes": np.asarray(boxes).reshape(-1, 4), "labels": labels, "area": np.asarray(areas)}
+        columns["iscrowd"] = np.array(crowds, dtype=np.uint8)
         parts = (np.split(values[by_picture], cuts) for values in columns.values())
         targets = [dict(zip(columns, values, strict=True)) for values in zip(*parts, strict=True)]
-        return BoxFiles(paths, [*targets], class_names([names["categories"][i] for i in order], self.file, 0))
+        return BoxFiles(paths, [*targets], class_names([names[i] for i in order], self.file, 0))
 
-    def found(self, section: str, ids: array[int], asked: array[int], starts: dict[str, array[int]]) -> NDArray[Any]:
+    def found(self, key: str, asked: array[int], known: dict[int, int], starts: array[int]) -> NDArray[np.int64]:
         """Of each annotation the position of its picture or category."""
-        known, wanted = np.asarray(ids), np.asarray(asked)
-        order = np.argsort(known)
-        at = order[np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)] if len(known) else 0 * wanted - 1
-        if (lost := (at < 0) | (known[at] != wanted if len(known) else True)).any():
+        at = np.array([known.get(each, -1) for each in asked], dtype=np.int64)
+        if (lost := at < 0).any():
             row = int(np.argmax(lost))
-            key = "image_id" if section == "images" else "category_id"
-            message = f"{key} {wanted[row]} is no id of {section}. Mend or remove the entry."
-            self.refuse(starts["annotations"][row], message)
+            self.refuse(starts[row], f"no entry has the {key} {asked[row]} of this annotation. Mend or remove it.")
         return at
-
-    def check(self, corners: NDArray[np.float64], area: NDArray[Any], flags: NDArray[Any], starts: array[int]) -> None:
-        slips = {
-            "bbox is not finite": ~np.isfinite(corners).all(axis=1),
-            "bbox has a width or height below 0; it is x y width height": (corners[:, 2:] < corners[:, :2]).any(axis=1),
-            "area is not a number from 0 on": ~(np.isfinite(area) & (area >= 0)),
-            "iscrowd is not 0 or 1": flags > 1,
-        }
-        for what, wrong in slips.items():
-            if wrong.any():
-                self.refuse(starts[int(np.argmax(wrong))], f"of the annotation, {what}. Mend or leave out the entry.")
-
-    def paths(self, pictures: Path, names: list[Any], starts: array[int]) -> list[Path]:
-        folder = os.fspath(pictures)
-        for name, start in zip(names, starts, strict=True):
-            if not isinstance(name, str) or not os.path.isfile(f"{folder}/{name}"):  # noqa: PTH113 - of 100 000 files
-                self.refuse(start, f"the picture {name} is not in {shown_path(pictures)}. Name the folder that has it.")
-        return [pictures / name for name in names]
 
     def entries(self) -> Iterator[tuple[str, int, Any]]:
         """(section, where it begins, entry) of the three lists, whatever stands beside them."""
@@ -125,7 +103,7 @@ class _Reader:
         while True:
             key, at = self.decoded(at)
             at = self.skip(self.expect(self.skip(at), ":", "':' after a key"))
-            if key in _KEYS:
+            if key in _SECTIONS:
                 at = self.skip(self.expect(at, "[", f"a list of {key}"))
                 while self.text[at : at + 1] != "]":
                     entry, end = self.decoded(at)
@@ -155,10 +133,3 @@ class _Reader:
     def skip(self, at: int) -> int:
         found = _BLANKS.match(self.text, at)
         return found.end() if found else at
-
-
-def _repeated(ids: NDArray[np.int64]) -> int | None:
-    """Position of one that occurred before."""
-    order = np.argsort(ids, kind="stable")
-    again = np.flatnonzero(ids[order][1:] == ids[order][:-1])
-    return int(order[again + 1].min()) if len(again) else None

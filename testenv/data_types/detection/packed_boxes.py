@@ -33,10 +33,7 @@ def unpack(packed: Packed) -> list[dict[str, NDArray[Any]]]:
     """One mapping for each picture, of views."""
     ends = packed["offsets"].tolist()
     columns = {key: values for key, values in packed.items() if key != "offsets"}
-    return [
-        {key: values[start:end] for key, values in columns.items()}
-        for start, end in pairwise(ends)
-    ]
+    return [{key: values[start:end] for key, values in columns.items()} for start, end in pairwise(ends)]
 
 
 def join(pieces: Sequence[Packed]) -> Packed:

@@ -29,7 +29,8 @@ def read_yolo(file: Path, part: str) -> BoxFiles:
     except yaml.YAMLError as error:
         line = error.problem_mark.line + 1 if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark else 0
         raise refusal(file, line, f"not yaml: {getattr(error, 'problem', error)}.") from None
-    data = data if isinstance(data, dict) else {}
+    if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
+        raise refusal(file, 0, "expected keys with values, such as names and train.")
     for key in ("names", part):
         if key not in data:
             raise refusal(file, 0, f"there is no '{key}', only {one_line(list(data))}.{closest(key, map(str, data))}")

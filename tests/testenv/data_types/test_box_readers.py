@@ -33,7 +33,7 @@ def shown(files: BoxFiles) -> list[dict[str, Any]]:
 # --- COCO -------------------------------------------------------------------------------------------------------------
 
 COCO: dict[str, Any] = {
-    "info": {"year": 2017, "contributor": "nobody [ { \" ] }"},
+    "info": {"year": 2017, "contributor": 'nobody [ { " ] }'},
     "annotations": [
         {"id": 9, "image_id": 30, "category_id": 90, "bbox": [1.5, 2, 10, 20], "area": 150.5, "iscrowd": 0},
         {"id": 4, "image_id": 5, "category_id": 2, "bbox": [0, 0, 4, 4], "iscrowd": 1, "segmentation": {"size": [1]}},
@@ -74,18 +74,18 @@ def test_coco_is_read_with_ids_that_have_gaps(coco: Callable[[Any], BoxFiles], i
 
 
 SLIPS: dict[str, tuple[tuple[str, int], dict[str, Any], str]] = {
-    "image_id": (("annotations", 1), {"image_id": 6}, "image_id 6 is no id of images"),
-    "category_id": (("annotations", 1), {"category_id": 3}, "category_id 3 is no id of categories"),
-    "annotation twice": (("annotations", 1), {"id": 9}, "id 9 comes twice among annotations"),
-    "image twice": (("images", 1), {"id": 30}, "id 30 comes twice among images"),
-    "category twice": (("categories", 1), {"id": 90}, "id 90 comes twice among categories"),
+    "image_id": (("annotations", 1), {"image_id": 6}, "no entry has the image_id 6"),
+    "category_id": (("annotations", 1), {"category_id": 3}, "no entry has the category_id 3"),
+    "annotation twice": (("annotations", 1), {"id": 9}, "id 9 .*comes twice among annotations"),
+    "image twice": (("images", 1), {"id": 30}, "id 30 .*comes twice among images"),
+    "category twice": (("categories", 1), {"id": 90}, "id 90 .*comes twice among categories"),
     "three numbers": (("annotations", 2), {"bbox": [1, 2, 3]}, "bbox four numbers x y width height"),
     "a word": (("annotations", 2), {"bbox": [1, 2, "3", 4]}, "can't be read"),
-    "negative width": (("annotations", 2), {"bbox": [1, 2, -3, 4]}, "width or height below 0"),
-    "nan": (("annotations", 2), {"bbox": [1, float("nan"), 3, 4]}, "bbox is not finite"),
-    "area": (("annotations", 2), {"area": -1}, "area is not a number from 0 on"),
-    "iscrowd": (("annotations", 2), {"iscrowd": 3}, "iscrowd is not 0 or 1"),
-    "id of words": (("images", 2), {"id": "five"}, "ids whole numbers"),
+    "negative width": (("annotations", 2), {"bbox": [1, 2, -3, 4]}, "width, height and area .* not below 0"),
+    "nan": (("annotations", 2), {"bbox": [1, float("nan"), 3, 4]}, "width, height and area .* finite"),
+    "area": (("annotations", 2), {"area": -1}, "width, height and area .* not below 0"),
+    "iscrowd": (("annotations", 2), {"iscrowd": 3}, "iscrowd is 3; expected 0 or 1"),
+    "id of words": (("images", 2), {"id": "five"}, "id five is no whole number"),
     "no picture": (("images", 2), {"file_name": "three.jpg"}, "three.jpg is not in"),
 }
 
@@ -117,7 +117,7 @@ def test_a_missing_key_in_coco_is_named(coco: Callable[[Any], BoxFiles], section
         (json.dumps(COCO)[:-20], "not json: .*cut off"),
         (json.dumps(COCO, indent=1).replace("},\n  {", "}\n  {"), r":\d+:3: expected ',' or ']'"),
         ({**COCO, "annotations": []}, "there are no annotations.*not public"),
-        ({**COCO, "images": []}, "image_id 30 is no id of images"),
+        ({**COCO, "images": []}, "no entry has the image_id 30"),
         ({**COCO, "annotations": [7]}, "entry of annotations can't be read"),
         ({**COCO, "images": {}}, "expected a list of images"),
     ],

@@ -71,7 +71,9 @@ def naive_voc(truths: list[Target], answers: list[Target], label: int, iou: floa
         elif not target["difficult"][best]:
             judged.append((picture, best) not in taken)
             taken.add((picture, best))
-    count = sum(own == label and not hard for t in truths for own, hard in zip(t["labels"], t["difficult"], strict=True))
+    count = sum(
+        own == label and not hard for t in truths for own, hard in zip(t["labels"], t["difficult"], strict=True)
+    )
     if not count:
         return float("nan")
     precision = [sum(judged[:n]) / n for n in range(1, len(judged) + 1)]
