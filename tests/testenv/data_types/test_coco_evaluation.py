@@ -234,3 +234,11 @@ def test_average_precision_of_a_class_does_not_depend_on_other_classes() -> None
         alone = coco_evaluation(pack_labels(rows[0], 3), pack_answers(rows[1], len(rows[1]), 3), 3)
         assert alone.by_class[label] == whole[label]
     assert (box_areas(truths["boxes"]) >= 0).all()
+
+
+def test_of_two_truths_that_overlap_alike_the_later_is_taken() -> None:
+    truth: Target = {"boxes": [[0, 0, 10, 10], [4, 0, 14, 10]], "labels": [0, 0]}
+    answer: Target = {"boxes": [[2, 0, 12, 10], [4, 0, 14, 10]], "labels": [0, 0], "scores": [0.9, 0.8]}
+    assert_as_pycocotools([truth], [answer], classes=1)
+    # The first answer takes the second truth, so the second answer, which fits that one, has none left.
+    assert evaluated([truth], [answer], 1).recall[0, 2, 0] == 0.5
