@@ -1,0 +1,154 @@
+"""What is refused of truths and answers, with the number of the sample and a remedy; what passes comes back packed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import DataError, IanvsError, PluginError, closest, one_line
+from ianvs.testenv.data_types.detection.packed_boxes import FLAGS, Packed, cut_answers, pack
+
+__all__ = ["MAX_DETECTIONS", "pack_answers", "pack_labels"]
+
+MAX_DETECTIONS = 100  # of a picture and class, as COCO's evaluation
+_OPTIONAL = (*FLAGS, "area")
+_COLUMNS = 6  # x1 y1 x2 y2 score label
+
+
+def pack_labels(y: Sequence[Any], num_classes: int, name: str = "y", first: int = 0) -> Packed:
+    """The truths of pictures, each a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`, `area`.
+
+    name, first: what errors call the list, and the number of its first sample. Raises DataError.
+    """
+    return _packed(y, ("boxes", "labels"), _OPTIONAL, num_classes, DataError, name, first)
+
+
+def pack_answers(
+    answers: Any,
+    count: int,
+    num_classes: int,
+    max_detections: int = MAX_DETECTIONS,
+    name: str = "predict",
+    first: int = 0,
+) -> Packed:
+    """Answers to `count` pictures, each a mapping of `boxes`, `labels` and `scores`, or (m, 6) x1 y1 x2 y2 score label.
+
+    Of each picture and class the first `max_detections` by score are kept. name, first: what errors call the method,
+    and the number of the first sample. Raises PluginError.
+    """
+    if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
+        message = f"{name} returned {type(answers).__name__}; expected a list with boxes, labels and scores of each"
+        raise PluginError(f"{message} picture.")
+    if len(answers) != count:
+        message = f"{name} returned {len(answers)} answers for {count} pictures; expected one for each"
+        raise PluginError(f"{message}, with boxes of shape (0, 4) where there is nothing.")
+    packed = _packed(answers, ("boxes", "labels", "scores"), (), num_classes, PluginError, name, first)
+    return cut_answers(packed, max_detections)
+
+
+def _packed(
+    items: Sequence[Any],
+    required: Sequence[str],
+    optional: Sequence[str],
+    num_classes: int,
+    refused: type[IanvsError],
+    name: str,
+    first: int,
+) -> Packed:
+    rows = []
+    for i, item in enumerate(items):
+        try:
+            rows.append(_arrays(item, required, optional))
+        except ValueError as error:
+            raise refused(f"{name}, sample {first + i}: {error}") from None
+    packed = pack(rows) if rows else pack([{key: np.empty((0, 4) if key == "boxes" else 0) for key in required}])
+    if not rows:
+        packed["offsets"] = packed["offsets"][:1]
+    if problem := _wrong_value(packed, num_classes):
+        row, message = problem
+        sample = int(np.searchsorted(packed["offsets"], row, side="right")) - 1
+        where = f"{name}, sample {first + sample}, box {row - packed['offsets'][sample]}"
+        raise refused(f"{where}: {message}")
+    types = {"labels": np.int64, **dict.fromkeys(FLAGS, np.uint8)}
+    return {key: values.astype(types[key]) if key in types else values for key, values in packed.items()}
+
+
+def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Of one picture; `boxes` (n, 4), others (n,). Raises ValueError."""
+    expected = f"expected {', '.join(required)}" + (f", and maybe {', '.join(optional)}" if optional else "")
+    if not isinstance(item, Mapping):
+        if "scores" not in required:
+            raise ValueError(f"a truth is a mapping, this is {type(item).__name__}; {expected}.")
+        rows = _numbers(item, "the answer")
+        if rows.size and (rows.ndim != 2 or rows.shape[1] != _COLUMNS):
+            message = f"an answer is a mapping or an array (m, {_COLUMNS}) of x1 y1 x2 y2 score label"
+            raise ValueError(f"{message}; this has shape {rows.shape}.")
+        rows = rows.reshape(-1, _COLUMNS)
+        return {"boxes": rows[:, :4], "labels": rows[:, 5], "scores": rows[:, 4]}
+    for key in item:
+        if key not in (*required, *optional):
+            known = closest(str(key), (*required, *optional))
+            raise ValueError(f"'{key}' means nothing here; {expected}.{known} Leave out what is not used.")
+    for key in required:
+        if key not in item:
+            raise ValueError(f"there is no '{key}', only {one_line(list(item)) or 'nothing'}; {expected}.")
+    arrays = {key: _numbers(values, key) for key, values in item.items()}
+    boxes = arrays["boxes"]
+    if boxes.size and (boxes.ndim != 2 or boxes.shape[1] != 4):
+        message = f"boxes have shape {boxes.shape}; expected (n, 4), x1 y1 x2 y2 of each box"
+        raise ValueError(f"{message}, and (0, 4) where there is nothing.")
+    arrays["boxes"] = boxes.reshape(-1, 4)
+    for key, values in arrays.items():
+        if values.size == 0 and key != "boxes":
+            values = arrays[key] = values.reshape(-1)
+        if key != "boxes" and values.shape != (len(arrays["boxes"]),):
+            message = f"{key} have shape {values.shape} and boxes {arrays['boxes'].shape}"
+            raise ValueError(f"{message}; expected one entry for each box.")
+    return arrays
+
+
+def _numbers(values: Any, what: str) -> NDArray[np.float64]:
+    if hasattr(values, "detach"):  # a tensor, maybe on a card, maybe bfloat16, which numpy doesn't know
+        values = values.detach().cpu().double()
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{what} is no array: its rows differ in length.") from None
+    if array.size and array.dtype.kind not in "biuf":
+        raise ValueError(f"{what} holds {array.dtype}; expected numbers.")
+    return array.astype(np.float64)
+
+
+def _wrong_value(packed: Packed, num_classes: int) -> tuple[int, str] | None:
+    """(row, what is wrong with it) of the first slip."""
+    boxes, labels = packed["boxes"], packed["labels"]
+    for key in ("boxes", "scores", "area"):
+        values = packed.get(key, np.empty(0))
+        if not np.isfinite(values).all():
+            row = int(np.argwhere(~np.isfinite(values))[0][0])
+            hint = " Leave out the box, or look for a division by 0." if key != "scores" else " Has training diverged?"
+            return row, f"{key} holds {_said(values[row])}, which is no finite number.{hint}"
+    for axis, low in (("x", 0), ("y", 1)):
+        if (wrong := boxes[:, low + 2] < boxes[:, low]).any():
+            row = int(np.argmax(wrong))
+            message = f"{_said(boxes[row])} has {axis}2 < {axis}1. Boxes are x1 y1 x2 y2"
+            return row, f"{message}: if these are x y width height, add x and y to them."
+    if (wrong := (labels != np.floor(labels)) | (labels < 0) | (labels >= num_classes) | ~np.isfinite(labels)).any():
+        row = int(np.argmax(wrong))
+        message = f"label {labels[row]:g} is none of 0 to {num_classes - 1}, whole numbers from 0"
+        return row, f"{message}. If 0 is the background (as in torchvision), take 1 off."
+    for key in FLAGS:
+        if key in packed and (wrong := ~np.isin(packed[key], (0, 1))).any():
+            row = int(np.argmax(wrong))
+            return row, f"{key} is {packed[key][row]:g}; expected 0 or 1."
+    if "area" in packed and (wrong := packed["area"] < 0).any():
+        row = int(np.argmax(wrong))
+        return row, f"area is {packed['area'][row]:g}; expected square pixels, or leave `area` out for that of the box."
+    return None
+
+
+def _said(values: Any) -> str:
+    return "(" + ", ".join(f"{value:g}" for value in values) + ")" if np.ndim(values) else f"{values:g}"

@@ -1,0 +1,60 @@
+"""What readers of box files share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from ianvs.base.errors import DataError, Place, shown_path
+
+__all__ = ["BoxFiles", "pictures_in", "refusal", "text_of"]
+
+SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"))
+
+
+class BoxFiles(NamedTuple):
+    """Pictures by their paths, a label of each as `pack_labels` takes them, and names of the classes."""
+
+    pictures: list[Path]
+    labels: list[Mapping[str, NDArray[Any]]]
+    classes: tuple[str, ...]
+
+
+def refusal(file: Path, line: int, message: str) -> DataError:
+    """An error at a line, from 1; 0 means the file as a whole."""
+    return DataError(f"{Place(file, line, 1)}: {message}")
+
+
+def text_of(file: Path) -> str:
+    """Raises DataError for a file that is not there or not UTF-8."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise refusal(file, 0, "the file is not UTF-8 text. Save it as UTF-8.") from None
+    except OSError as error:
+        raise refusal(file, 0, f"the file can't be read: {error.strerror}.") from None
+
+
+def pictures_in(folder: Path) -> dict[str, Path]:
+    """{name without its ending: path}, sorted. Raises DataError where two differ only by their endings."""
+    if not folder.is_dir():
+        raise DataError(f"{shown_path(folder)} is no folder; expected one with pictures.")
+    found: dict[str, Path] = {}
+    for path in sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES):
+        if other := found.get(path.stem):
+            raise DataError(f"{shown_path(path)} and {other.name} would have one file of boxes. Rename one of them.")
+        found[path.stem] = path
+    return found
+
+
+def class_names(names: Sequence[Any], file: Path, line: int) -> tuple[str, ...]:
+    """Raises DataError for no names, or a name that comes twice."""
+    words = tuple(map(str, names))
+    if twice := next((word for i, word in enumerate(words) if word in words[:i]), None):
+        raise refusal(file, line, f"two classes are called '{twice}'. Rename one of them.")
+    if not words:
+        raise refusal(file, line, "there are no classes; expected at least one name.")
+    return words

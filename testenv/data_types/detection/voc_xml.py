@@ -1,0 +1,118 @@
+"""Reader of PASCAL VOC's xml: below one root, or named by an index with lines "picture xml", as KubeEdge's pcb-aoi."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+
+from ianvs.base.errors import closest, one_line, shown_path
+from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, pictures_in, refusal, text_of
+
+__all__ = ["read_voc", "read_voc_index"]
+
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+_OBJECT = ("annotation", "object")  # objects have parts, with names and boxes of their own
+_Object = tuple[int, dict[str, str]]  # line where it begins, what it says
+
+
+def read_voc(root: Path, split: str, classes: Sequence[str] | None = None) -> BoxFiles:
+    """Annotations/NAME.xml and JPEGImages/NAME.* for each name in ImageSets/Main/<split>.txt.
+
+    classes: names in the order of their indices; None: those that occur, sorted. Give the test part those of training.
+    Coordinates in the files are of pixels that are inside, from 1; boxes here are from xmin - 1, ymin - 1 to xmax,
+    ymax. Raises DataError.
+    """
+    listed = root / "ImageSets" / "Main" / f"{split}.txt"
+    pictures, files = pictures_in(root / "JPEGImages"), []
+    for number, words in _rows(listed):
+        if len(words) != 1 or words[0] not in pictures:
+            hint = " Lists with 1 and -1 are of one class; use that of all." if len(words) > 1 else " Add it."
+            raise refusal(listed, number, f"'{' '.join(words)}' is no name of a picture in JPEGImages.{hint}")
+        files.append((pictures[words[0]], root / "Annotations" / f"{words[0]}.xml"))
+    return _read(listed, files, classes)
+
+
+def read_voc_index(index: Path, classes: Sequence[str] | None = None) -> BoxFiles:
+    """Lines "picture xml", relative to the folder of the index; else as `read_voc`."""
+    files = []
+    for number, words in _rows(index):
+        paths = [index.parent / word for word in words]
+        if len(paths) != 2 or paths[1].suffix.lower() != ".xml" or not paths[0].is_file():
+            raise refusal(index, number, f"'{' '.join(words)}' is not 'picture xml' with a picture that is there.")
+        files.append((paths[0], paths[1]))
+    return _read(index, files, classes)
+
+
+def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
+    lines = enumerate(text_of(file).splitlines(), 1)
+    return ((number, line.split()) for number, line in lines if line.strip())
+
+
+def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[str] | None) -> BoxFiles:
+    if not files:
+        raise refusal(listed, 0, "the list is empty; expected at least one picture.")
+    objects = [_objects(file) for _, file in files]
+    if classes is None:
+        classes = sorted({said["name"] for found in objects for _, said in found})
+    names = class_names(classes, listed, 0)
+    indices = {name: index for index, name in enumerate(names)}
+    labels = [_label(file, found, indices) for (_, file), found in zip(files, objects, strict=True)]
+    return BoxFiles([picture for picture, _ in files], [*labels], names)
+
+
+def _label(file: Path, objects: Sequence[_Object], indices: dict[str, int]) -> dict[str, Any]:
+    boxes = []
+    for line, said in objects:
+        try:
+            box = [float(said[key]) for key in _CORNERS]
+        except (KeyError, ValueError):
+            raise refusal(file, line, f"the object has no bndbox with numbers {', '.join(_CORNERS)}.") from None
+        if not (np.isfinite(box).all() and box[0] <= box[2] and box[1] <= box[3]):
+            raise refusal(file, line, f"the box {box} ends before it begins, or is not finite. Mend or remove it.")
+        if said["name"] not in indices:
+            message = f"'{said['name']}' is none of the classes {one_line(list(indices))}."
+            raise refusal(file, line, f"{message}{closest(said['name'], indices)}")
+        if said.get("difficult", "0") not in ("0", "1"):
+            raise refusal(file, line, f"difficult is '{said['difficult']}'; expected 0 or 1.")
+        boxes.append(box)
+    return {
+        "boxes": np.array(boxes).reshape(-1, 4) - (1, 1, 0, 0),
+        "labels": np.array([indices[said["name"]] for _, said in objects], dtype=np.int64),
+        "difficult": np.array([said.get("difficult", "0") for _, said in objects], dtype=np.uint8),
+    }
+
+
+def _objects(file: Path) -> list[_Object]:
+    """What each object says, by the names of its elements, bndbox taken apart."""
+    found: list[_Object] = []
+    path: list[str] = []
+
+    def begin(name: str, _: dict[str, str]) -> None:
+        path.append(name)
+        if tuple(path) == _OBJECT:
+            found.append((parser.CurrentLineNumber, {}))
+
+    def text(data: str) -> None:
+        inside = len(path) == 3 or (len(path) == 4 and path[2] == "bndbox")
+        if inside and tuple(path[:2]) == _OBJECT:
+            said = found[-1][1]
+            said[path[-1]] = (said.get(path[-1], "") + data).strip()
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.CharacterDataHandler = begin, text
+    parser.EndElementHandler = lambda _: path.pop()
+    parser.buffer_text = True
+    try:
+        parser.Parse(file.read_bytes(), True)
+    except OSError as error:
+        raise refusal(file, 0, f"{shown_path(file)} can't be read: {error.strerror}.") from None
+    except expat.ExpatError as error:
+        raise refusal(file, error.lineno, f"not xml: {expat.ErrorString(error.code)}.") from None
+    for line, said in found:
+        if not said.get("name"):
+            raise refusal(file, line, "the object has no name. Add one, or remove the object.")
+    return found

@@ -1,0 +1,307 @@
+"""Readers of COCO json, YOLO txt and VOC xml, on small files in the real layouts."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ianvs.base.errors import DataError
+from ianvs.testenv.data_types.detection.box_checks import pack_labels
+from ianvs.testenv.data_types.detection.box_files import BoxFiles
+from ianvs.testenv.data_types.detection.coco_json import read_coco
+from ianvs.testenv.data_types.detection.voc_xml import read_voc, read_voc_index
+from ianvs.testenv.data_types.detection.yolo_txt import read_yolo
+
+
+def picture(path: Path, size: tuple[int, int] = (200, 100)) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size).save(path)
+
+
+def shown(files: BoxFiles) -> list[dict[str, Any]]:
+    pack_labels(files.labels, len(files.classes))  # what readers return is accepted
+    return [{key: np.asarray(values).tolist() for key, values in label.items()} for label in files.labels]
+
+
+# --- COCO -------------------------------------------------------------------------------------------------------------
+
+COCO: dict[str, Any] = {
+    "info": {"year": 2017, "contributor": 'nobody [ { " ] }'},
+    "annotations": [
+        {"id": 9, "image_id": 30, "category_id": 90, "bbox": [1.5, 2, 10, 20], "area": 150.5, "iscrowd": 0},
+        {"id": 4, "image_id": 5, "category_id": 2, "bbox": [0, 0, 4, 4], "iscrowd": 1, "segmentation": {"size": [1]}},
+        {"id": 5, "image_id": 30, "category_id": 2, "bbox": [3, 3, 0, 5]},
+    ],
+    "images": [
+        {"id": 30, "file_name": "a/one.jpg", "width": 200, "height": 100},
+        {"id": 7, "file_name": "empty.jpg"},
+        {"id": 5, "file_name": "two.jpg"},
+    ],
+    "categories": [{"id": 90, "name": "toothbrush"}, {"id": 2, "name": "bicycle"}],
+}
+
+
+@pytest.fixture
+def coco(tmp_path: Path) -> Callable[[Any], BoxFiles]:
+    for name in ("a/one.jpg", "empty.jpg", "two.jpg"):
+        picture(tmp_path / "train2017" / name)
+
+    def read(content: Any) -> BoxFiles:
+        text = content if isinstance(content, str) else json.dumps(content, indent=1)
+        (tmp_path / "instances.json").write_text(text)
+        return read_coco(tmp_path / "instances.json", tmp_path / "train2017")
+
+    return read
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_coco_is_read_with_ids_that_have_gaps(coco: Callable[[Any], BoxFiles], indent: int | None) -> None:
+    files = coco(json.dumps(COCO, indent=indent))
+    assert files.classes == ("bicycle", "toothbrush")  # by id
+    assert [path.name for path in files.pictures] == ["one.jpg", "empty.jpg", "two.jpg"]
+    assert shown(files) == [
+        {"boxes": [[1.5, 2, 11.5, 22], [3, 3, 3, 8]], "labels": [1, 0], "iscrowd": [0, 0], "area": [150.5, 0.0]},
+        {"boxes": [], "labels": [], "iscrowd": [], "area": []},
+        {"boxes": [[0, 0, 4, 4]], "labels": [0], "iscrowd": [1], "area": [16.0]},
+    ]
+
+
+SLIPS: dict[str, tuple[tuple[str, int], dict[str, Any], str]] = {
+    "image_id": (("annotations", 1), {"image_id": 6}, "no entry has the image_id 6"),
+    "category_id": (("annotations", 1), {"category_id": 3}, "no entry has the category_id 3"),
+    "annotation twice": (("annotations", 1), {"id": 9}, "id 9 .*comes twice among annotations"),
+    "image twice": (("images", 1), {"id": 30}, "id 30 .*comes twice among images"),
+    "category twice": (("categories", 1), {"id": 90}, "id 90 .*comes twice among categories"),
+    "three numbers": (("annotations", 2), {"bbox": [1, 2, 3]}, "bbox four numbers x y width height"),
+    "a word": (("annotations", 2), {"bbox": [1, 2, "3", 4]}, "can't be read"),
+    "negative width": (("annotations", 2), {"bbox": [1, 2, -3, 4]}, "width, height and area .* not below 0"),
+    "nan": (("annotations", 2), {"bbox": [1, float("nan"), 3, 4]}, "width, height and area .* finite"),
+    "area": (("annotations", 2), {"area": -1}, "width, height and area .* not below 0"),
+    "iscrowd": (("annotations", 2), {"iscrowd": 3}, "iscrowd is 3; expected 0 or 1"),
+    "id of words": (("images", 2), {"id": "five"}, "id five is no whole number"),
+    "no picture": (("images", 2), {"file_name": "three.jpg"}, "three.jpg is not in"),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_in_coco_is_told_with_the_line_of_its_entry(coco: Callable[[Any], BoxFiles], slip: str) -> None:
+    (section, index), wrong, words = SLIPS[slip]
+    content = copy.deepcopy(COCO)
+    content[section][index] |= wrong
+    lines = json.dumps(content, indent=1).splitlines()
+    start = lines.index(f' "{section}": [')
+    line = [i for i, text in enumerate(lines[start:], start + 1) if text == "  {"][index]
+    with pytest.raises(DataError, match=rf"instances.json:{line}:3: .*{words}"):
+        coco(content)
+
+
+@pytest.mark.parametrize("section", ["images", "annotations", "categories"])
+def test_a_missing_key_in_coco_is_named(coco: Callable[[Any], BoxFiles], section: str) -> None:
+    content = copy.deepcopy(COCO)
+    del content[section][0]["id"]
+    with pytest.raises(DataError, match=rf"instances.json:\d+:3: the entry of {section} has no 'id', only"):
+        coco(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[]", "1:1: expected an object with images, annotations and categories"),
+        (json.dumps(COCO)[:-20], "not json: .*cut off"),
+        (json.dumps(COCO, indent=1).replace("},\n  {", "}\n  {"), r":\d+:3: expected ',' or ']'"),
+        ({**COCO, "annotations": []}, "there are no annotations.*not public"),
+        ({**COCO, "images": []}, "no entry has the image_id 30"),
+        ({**COCO, "annotations": [7]}, "entry of annotations can't be read"),
+        ({**COCO, "images": {}}, "expected a list of images"),
+    ],
+)
+def test_what_is_not_coco_is_refused(coco: Callable[[Any], BoxFiles], content: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        coco(content)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.json: the file can't be read: No such file"):
+        read_coco(tmp_path / "none.json", tmp_path)
+
+
+# --- YOLO -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def yolo(tmp_path: Path) -> Path:
+    for name in ("train/a.jpg", "train/b.png", "train/c.jpg", "val/d.jpg"):
+        picture(tmp_path / "images" / name)
+    (tmp_path / "labels" / "train").mkdir(parents=True)
+    (tmp_path / "labels" / "train" / "a.txt").write_text("1 0.5 0.5 0.2 0.4\n\n0 0.1 0.25 0.2 0.5\n")
+    (tmp_path / "labels" / "train" / "b.txt").write_text("")
+    (tmp_path / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
+    return tmp_path
+
+
+def test_yolo_is_read_in_pixels_of_the_picture(yolo: Path) -> None:
+    files = read_yolo(yolo / "data.yaml", "train")
+    assert [path.name for path in files.pictures] == ["a.jpg", "b.png", "c.jpg"]
+    assert files.classes == ("cat", "dog")
+    first, empty, missing = files.labels
+    np.testing.assert_allclose(first["boxes"], [[80, 30, 120, 70], [0, 0, 40, 50]], atol=1e-12)
+    assert first["labels"].tolist() == [1, 0]
+    assert (len(empty["boxes"]), len(missing["boxes"])) == (0, 0)
+
+
+def test_yolo_may_list_pictures_in_a_txt_and_names_in_a_list(yolo: Path) -> None:
+    (yolo / "train.txt").write_text("./images/train/c.jpg\nimages/train/a.jpg\n")
+    (yolo / "data.yaml").write_text("train: train.txt\nnames: [cat, dog]\n")
+    files = read_yolo(yolo / "data.yaml", "train")
+    assert [len(label["boxes"]) for label in files.labels] == [0, 2]
+    (yolo / "train.txt").write_text("images/train/a.jpg\nimages/train/z.jpg\n")
+    with pytest.raises(DataError, match=r"train\.txt:2:1: there is no picture .*z\.jpg"):
+        read_yolo(yolo / "data.yaml", "train")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("0 .5 .5 .1 .1 .9", "a sixth number.*confidence"),
+        ("0 .1 .1 .2 .1 .2 .2 .1 .2", "9 numbers.*Polygons can't be read"),
+        ("0 .5 .5 .1", "4 numbers.*Write five"),
+        ("2 .5 .5 .1 .1", "class 2 is none of 0 to 1"),
+        ("0.5 .5 .5 .1 .1", "class 0.5 is none of"),
+        ("0 50 50 10 10", "not within 0 and 1; divide pixels"),
+        ("0 nan .5 .1 .1", "not within 0 and 1"),
+        ("cat .5 .5 .1 .1", "is not numbers"),
+    ],
+)
+def test_a_slip_in_a_txt_is_told_with_its_line(yolo: Path, line: str, words: str) -> None:
+    (yolo / "labels" / "train" / "b.txt").write_text(f"0 .5 .5 .1 .1\n{line}\n")
+    with pytest.raises(DataError, match=rf"b\.txt:2:1: .*{words}"):
+        read_yolo(yolo / "data.yaml", "train")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("train: images/train\n", "there is no 'names', only train"),
+        ("names: [a]\ntrian: images/train\n", "there is no 'train'.*Did you mean 'trian'"),
+        ("names: [a, b]\ntrain: picures\n", r"data\.yaml:2:1: train: .*picures is no folder and no txt"),
+        ("names: {1: a, 2: b}\ntrain: images/train\n", "keys of names are not 0 to 1"),
+        ("names: [a, a]\ntrain: images/train\n", "two classes are called 'a'"),
+        ("names: [\n", r"data\.yaml:\d"),
+        ("names: [a, b]\ntrain: images\n", "'train' has no pictures"),
+    ],
+)
+def test_a_slip_in_data_yaml_is_told(yolo: Path, content: str, words: str) -> None:
+    (yolo / "data.yaml").write_text(content)
+    with pytest.raises(DataError, match=words):
+        read_yolo(yolo / "data.yaml", "train")
+
+
+def test_a_folder_of_boxes_that_is_not_there_is_no_dataset_without_boxes(yolo: Path) -> None:
+    with pytest.raises(DataError, match=r"labels.val is no folder"):
+        read_yolo(yolo / "data.yaml", "val")
+
+
+def test_a_picture_that_is_none_is_named(yolo: Path) -> None:
+    (yolo / "images" / "train" / "c.jpg").write_text("no picture")
+    with pytest.raises(DataError, match=r"c\.jpg can't be read as a picture"):
+        read_yolo(yolo / "data.yaml", "train")
+
+
+# --- VOC --------------------------------------------------------------------------------------------------------------
+
+OBJECT = """  <object>
+    <name>{name}</name><pose>Left</pose><difficult>{difficult}</difficult>
+    <bndbox><xmax>{box[2]}</xmax><xmin>{box[0]}</xmin><ymin>{box[1]}</ymin><ymax>{box[3]}</ymax></bndbox>
+    <part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part>
+  </object>
+"""
+
+
+def annotation(*objects: tuple[str, list[float], int]) -> str:
+    body = "".join(OBJECT.format(name=name, box=box, difficult=difficult) for name, box, difficult in objects)
+    return f"<annotation>\n  <filename>x.jpg</filename><size><width>200</width></size>\n{body}</annotation>\n"
+
+
+@pytest.fixture
+def voc(tmp_path: Path) -> Path:
+    for name in ("2008_1.jpg", "2008_2.jpeg"):
+        picture(tmp_path / "JPEGImages" / name)
+    (tmp_path / "Annotations").mkdir()
+    two = annotation(("person", [1, 1, 200, 100], 1), ("cat", [45.7, 2, 60.2, 9], 0))
+    (tmp_path / "Annotations" / "2008_1.xml").write_text(two)
+    (tmp_path / "Annotations" / "2008_2.xml").write_text(annotation())
+    (tmp_path / "ImageSets" / "Main").mkdir(parents=True)
+    (tmp_path / "ImageSets" / "Main" / "train.txt").write_text("2008_2\n2008_1\n")
+    return tmp_path
+
+
+def test_voc_is_read_with_real_coordinates_and_without_parts(voc: Path) -> None:
+    files = read_voc(voc, "train")
+    assert files.classes == ("cat", "person")
+    assert [path.name for path in files.pictures] == ["2008_2.jpeg", "2008_1.jpg"]
+    empty, full = shown(files)
+    assert empty == {"boxes": [], "labels": [], "difficult": []}
+    assert (full["labels"], full["difficult"]) == ([1, 0], [1, 0])
+    np.testing.assert_allclose(full["boxes"], [[0, 0, 200, 100], [44.7, 1, 60.2, 9]])
+    assert read_voc(voc, "train", ["person", "cat"]).labels[1]["labels"].tolist() == [0, 1]
+
+
+def test_an_index_of_pictures_and_xml_is_read_by_the_same_reader(voc: Path) -> None:
+    (voc / "index.txt").write_text("./JPEGImages/2008_1.jpg ./Annotations/2008_1.xml\n")
+    files = read_voc_index(voc / "index.txt", ["cat", "person"])
+    assert shown(files) == shown(read_voc(voc, "train"))[1:]
+    for line in ("JPEGImages/2008_1.jpg", "JPEGImages/no.jpg Annotations/2008_1.xml"):
+        (voc / "index.txt").write_text(f"JPEGImages/2008_1.jpg Annotations/2008_1.xml\n{line}\n")
+        with pytest.raises(DataError, match=r"index\.txt:2:1: .*is not 'picture xml'"):
+            read_voc_index(voc / "index.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (annotation(("cat", [1, 1, 5, 5], 0), ("cta", [1, 1, 5, 5], 0)), ":8:1: 'cta' is none.*Did you mean 'cat'"),
+        (annotation(("cat", [9, 1, 5, 5], 0)), ":3:1: the box .* ends before it begins"),
+        (annotation(("cat", [float("nan"), 1, 5, 5], 0)), ":3:1: the box .* not finite"),
+        (annotation(("cat", [1, 1, 5, 5], 2)), ":3:1: difficult is '2'; expected 0 or 1"),
+        (annotation(("", [1, 1, 5, 5], 0)), ":3:1: the object has no name"),
+        (annotation(("cat", [1, 1, 5, 5], 0)).replace("xmin>", "left>"), ":3:1: the object has no bndbox with numbers"),
+        (annotation(("cat", [1, 1, 5, 5], 0))[:-20], r":\d+:1: not xml: "),
+    ],
+)
+def test_a_slip_in_an_xml_is_told_with_its_line(voc: Path, content: str, words: str) -> None:
+    (voc / "Annotations" / "2008_2.xml").write_text(content)
+    with pytest.raises(DataError, match=rf"2008_2\.xml{words}"):
+        read_voc(voc, "train", ["cat", "person"])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("2008_1\n2009_7\n", r"train\.txt:2:1: '2009_7' is no name of a picture"),
+        ("2008_1  1\n2008_2 -1\n", r"train\.txt:1:1: .*Lists with 1 and -1 are of one class"),
+        ("\n", "the list is empty"),
+    ],
+)
+def test_a_slip_in_an_image_set_is_told_with_its_line(voc: Path, content: str, words: str) -> None:
+    (voc / "ImageSets" / "Main" / "train.txt").write_text(content)
+    with pytest.raises(DataError, match=words):
+        read_voc(voc, "train")
+
+
+def test_a_missing_xml_is_named(voc: Path) -> None:
+    (voc / "Annotations" / "2008_2.xml").unlink()
+    with pytest.raises(DataError, match=r"2008_2\.xml.*No such file"):
+        read_voc(voc, "train")
+
+
+def test_two_pictures_that_share_a_file_of_boxes_are_refused(voc: Path) -> None:
+    picture(voc / "JPEGImages" / "2008_1.png")
+    with pytest.raises(DataError, match=r"would have one file of boxes"):
+        read_voc(voc, "train")
