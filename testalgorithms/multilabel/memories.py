@@ -25,7 +25,9 @@ def closest_to(target, labels, capacity):
         # For all rows at once: KL after row i has gone is linear in its labels, but for the term of its size. Where
         # n_c = 1, the class is lost with the row, and its terms go with it.
         last = torch.where(counts == 1, target, 0.0)
-        per_label = torch.where(counts > 1, target * (counts.log() - (counts - 1).log()), -torch.special.xlogy(last, last))
+        per_label = torch.where(
+            counts > 1, target * (counts.log() - (counts - 1).log()), -torch.special.xlogy(last, last)
+        )
         lost = labels @ last
         covered = target[counts > 0].sum() - lost
         divergence = labels @ per_label + covered * (counts.sum() - sizes).clamp(min=1).log()

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "CF1", "CF1_macro", "CP", "CR", "OF1", "OP", "OR", "Threshold", "answered_labels", "example_f1", "example_jaccard",
-    "hamming_loss", "pw_jaccard", "subset_accuracy",
+    "Threshold", "answered_labels", "class_f1", "class_f1_macro", "class_precision", "class_recall", "example_f1",
+    "example_jaccard", "hamming_loss", "overall_f1", "overall_precision", "overall_recall", "pw_jaccard",
+    "subset_accuracy",
 ]  # fmt: skip
 
 Labels = NDArray[np.uint8] | NDArray[np.bool_]
@@ -47,43 +48,43 @@ def _harmonic_mean(a: float, b: float) -> float:
     return 2 * a * b / (a + b) if a + b else a + b  # nan stays nan
 
 
-def CP(truth: Labels, answered: Labels) -> float:
-    """Class precision: the mean over classes of TP_c / (TP_c + FP_c)."""
+def class_precision(truth: Labels, answered: Labels) -> float:
+    """Class precision (CP): the mean over classes of TP_c / (TP_c + FP_c)."""
     right, said, _ = _counts(truth, answered)
     return _mean(_shares(right, said), truth)
 
 
-def CR(truth: Labels, answered: Labels) -> float:
-    """Class recall: the mean over classes of TP_c / (TP_c + FN_c)."""
+def class_recall(truth: Labels, answered: Labels) -> float:
+    """Class recall (CR): the mean over classes of TP_c / (TP_c + FN_c)."""
     right, _, true = _counts(truth, answered)
     return _mean(_shares(right, true), truth)
 
 
-def CF1(truth: Labels, answered: Labels) -> float:
-    """Class F1 of most papers: the harmonic mean of CP and CR."""
-    return _harmonic_mean(CP(truth, answered), CR(truth, answered))
+def class_f1(truth: Labels, answered: Labels) -> float:
+    """Class F1 (CF1) of most papers: the harmonic mean of CP and CR."""
+    return _harmonic_mean(class_precision(truth, answered), class_recall(truth, answered))
 
 
-def CF1_macro(truth: Labels, answered: Labels) -> float:
-    """Class F1 of KRT's code, and of scikit-learn: the mean over classes of their F1."""
+def class_f1_macro(truth: Labels, answered: Labels) -> float:
+    """Class F1 (CF1_macro) of KRT's code, and of scikit-learn: the mean over classes of their F1."""
     right, said, true = _counts(truth, answered)
     return _mean(_shares(2 * right, said + true), truth)
 
 
-def OP(truth: Labels, answered: Labels) -> float:
-    """Overall precision: TP / (TP + FP), each summed over classes."""
+def overall_precision(truth: Labels, answered: Labels) -> float:
+    """Overall precision (OP): TP / (TP + FP), each summed over classes."""
     right, said, _ = _counts(truth, answered)
     return _mean(_shares(right.sum(), said.sum()), truth)
 
 
-def OR(truth: Labels, answered: Labels) -> float:
-    """Overall recall: TP / (TP + FN), each summed over classes."""
+def overall_recall(truth: Labels, answered: Labels) -> float:
+    """Overall recall (OR): TP / (TP + FN), each summed over classes."""
     right, _, true = _counts(truth, answered)
     return _mean(_shares(right.sum(), true.sum()), truth)
 
 
-def OF1(truth: Labels, answered: Labels) -> float:
-    """Overall F1: 2 TP / (2 TP + FP + FN), each summed over classes."""
+def overall_f1(truth: Labels, answered: Labels) -> float:
+    """Overall F1 (OF1): 2 TP / (2 TP + FP + FN), each summed over classes."""
     right, said, true = _counts(truth, answered)
     return _mean(_shares(2 * right.sum(), said.sum() + true.sum()), truth)
 

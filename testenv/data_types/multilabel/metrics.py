@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import FiniteFloat
 
 from ianvs.base.errors import ConfigError
 from ianvs.config.spec import MetricSpec
@@ -33,7 +33,7 @@ class RankingOptions(Options):
 class DecisionOptions(Options):
     """threshold: a score above it is an answer; "zero" for logits."""
 
-    threshold: decisions.Threshold = Field(default=0.5, allow_inf_nan=False)
+    threshold: FiniteFloat | Literal["zero"] = 0.5
 
 
 def _of_its_classes(record: EvaluationRecord) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
@@ -84,13 +84,13 @@ MULTILABEL = (
     _metric("mAP", ranking.mean_average_precision, f"mean_c AP_c, {_AP}", _EVERINGHAM, _of_scores),
     _metric("mAP_micro", ranking.micro_average_precision, "AP of all pairs (n, c)", "scikit-learn", _of_scores),
     _metric("AP_by_class", ranking.average_precisions, _AP, _EVERINGHAM, _by_class, mapping=True),
-    _metric("CP", decisions.CP, "mean_c TP_c / (TP_c + FP_c)", _WU),
-    _metric("CR", decisions.CR, "mean_c TP_c / (TP_c + FN_c)", _WU),
-    _metric("CF1", decisions.CF1, "2 CP CR / (CP + CR)", "Chen et al. 2019 (ML-GCN, CVPR, arXiv 1904.03582)"),
-    _metric("CF1_macro", decisions.CF1_macro, "mean_c 2 TP_c / (2 TP_c + FP_c + FN_c)", f"{_WU}; KRT's code"),
-    _metric("OP", decisions.OP, "sum_c TP_c / sum_c (TP_c + FP_c)", _WU),
-    _metric("OR", decisions.OR, "sum_c TP_c / sum_c (TP_c + FN_c)", _WU),
-    _metric("OF1", decisions.OF1, "2 OP OR / (OP + OR)", _WU),
+    _metric("CP", decisions.class_precision, "mean_c TP_c / (TP_c + FP_c)", _WU),
+    _metric("CR", decisions.class_recall, "mean_c TP_c / (TP_c + FN_c)", _WU),
+    _metric("CF1", decisions.class_f1, "2 CP CR / (CP + CR)", "Chen et al. 2019 (ML-GCN, CVPR, arXiv 1904.03582)"),
+    _metric("CF1_macro", decisions.class_f1_macro, "mean_c 2 TP_c / (2 TP_c + FP_c + FN_c)", f"{_WU}; KRT's code"),
+    _metric("OP", decisions.overall_precision, "sum_c TP_c / sum_c (TP_c + FP_c)", _WU),
+    _metric("OR", decisions.overall_recall, "sum_c TP_c / sum_c (TP_c + FN_c)", _WU),
+    _metric("OF1", decisions.overall_f1, "2 OP OR / (OP + OR)", _WU),
     _metric("example_f1", decisions.example_f1, "mean_n 2 |Y & P| / (|Y| + |P|)", _ZHANG),
     _metric("example_jaccard", decisions.example_jaccard, "mean_n |Y & P| / |Y u P|", _ZHANG),
     _metric("subset_accuracy", decisions.subset_accuracy, "mean_n [Y = P]", _ZHANG),

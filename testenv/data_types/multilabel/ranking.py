@@ -12,7 +12,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Rule", "average_precisions", "mean_average_precision", "micro_average_precision", "seen_mAP"]
+__all__ = [
+    "Rule",
+    "average_precisions",
+    "mean_average_precision",
+    "micro_average_precision",
+    "seen_mean_average_precision",
+]
 
 Rule = Literal["groups", "voc07", "krt"]
 """How AP is computed. "groups": samples of equal scores are answered together, as in scikit-learn.
@@ -46,7 +52,9 @@ def micro_average_precision(truth: Truth, scores: Scores, rule: Rule = "groups")
     return mean_average_precision(truth.reshape(-1, 1), scores.reshape(-1, 1), rule)
 
 
-def seen_mAP(truth: Truth, scores: Sequence[Scores], rounds: Sequence[Sequence[int]], rule: Rule = "groups") -> Values:
+def seen_mean_average_precision(
+    truth: Truth, scores: Sequence[Scores], rounds: Sequence[Sequence[int]], rule: Rule = "groups"
+) -> Values:
     """(T,) mAP after each round over the classes taught so far. "Average mAP" is their mean, "last mAP" the last.
 
     scores: T times (N, C), the answers after each round. rounds: for each, the indices of the classes it brought.
