@@ -26,7 +26,8 @@ Threshold = float | Literal["zero"]
 
 def answered_labels(scores: NDArray[Any], threshold: Threshold = 0.5) -> NDArray[np.bool_]:
     """(N, C) where the score is above the threshold, not at it. "zero" is that of logits."""
-    return np.greater(scores, 0.0 if threshold == "zero" else threshold)
+    above: NDArray[np.bool_] = scores > (0.0 if threshold == "zero" else threshold)
+    return above
 
 
 def _counts(truth: Labels, answered: Labels, axis: int = 0) -> tuple[Counts, Counts, Counts]:
@@ -37,7 +38,9 @@ def _counts(truth: Labels, answered: Labels, axis: int = 0) -> tuple[Counts, Cou
 
 
 def _shares(part: Counts, whole: Counts, empty: float = 0.0) -> Values:
-    return np.divide(part, whole, out=np.full(part.shape, empty), where=whole > 0)
+    shares = np.full(part.shape, empty)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares
 
 
 def _mean(values: Values, of: Labels) -> float:

@@ -29,8 +29,8 @@ def multi_hot(labels: Any, classes: Sequence[str], what: str = "y") -> MultiHot:
     rows = [_set_of(label, f"{what}[{n}]") for n, label in enumerate(labels)]
     if rows and all(len(row) == len(classes) and all(_is_bit(each) for each in row) for row in rows):
         raise DataError(
-            f"{what} is a list of lists of {len(classes)} numbers 0 or 1, which could be rows for {len(classes)} classes "
-            "or class indices. For rows, return np.array(y, dtype=np.uint8); otherwise, lists of names."
+            f"{what} is a list of lists of {len(classes)} numbers 0 or 1, which could be rows for {len(classes)} "
+            "classes or class indices. For rows, return np.array(y, dtype=np.uint8); otherwise, lists of names."
         )
     position = {name: c for c, name in enumerate(classes)}
     told = np.zeros((len(rows), len(classes)), dtype=np.uint8)
@@ -115,7 +115,7 @@ def _index(label: Any, position: dict[str, int], where: str) -> int:
             hint = closest(label, position)
             raise DataError(f"{where} has '{label}', which is no class.{hint} There are: {one_line(list(position))}.")
         return position[label]
-    if not isinstance(label, Integral) or isinstance(label, bool) or not 0 <= int(label) < len(position):
+    if type(label) is bool or not isinstance(label, Integral) or not 0 <= int(label) < len(position):
         raise DataError(
             f"{where} has {label!r:.60}; expected names, or class indices from 0 to {len(position) - 1}: "
             f"{one_line(list(position))}."

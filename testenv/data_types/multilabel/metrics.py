@@ -46,7 +46,7 @@ def _of_its_classes(record: EvaluationRecord) -> tuple[NDArray[np.uint8], NDArra
 
 
 def _of_scores(record: EvaluationRecord, *, score: Score, rule: ranking.Rule = "groups") -> float:
-    return score(*_of_its_classes(record), rule)
+    return float(score(*_of_its_classes(record), rule))
 
 
 def _by_class(record: EvaluationRecord, *, score: Score, rule: ranking.Rule = "groups") -> Mapping[str, float]:
@@ -57,14 +57,15 @@ def _by_class(record: EvaluationRecord, *, score: Score, rule: ranking.Rule = "g
 
 def _of_decisions(record: EvaluationRecord, *, score: Score, threshold: decisions.Threshold = 0.5) -> float:
     truth, scores = _of_its_classes(record)
-    return score(truth, decisions.answered_labels(scores, threshold))
+    return float(score(truth, decisions.answered_labels(scores, threshold)))
 
 
-def _metric(name: str, score: Score, formula: str, source: str, read: Score = _of_decisions, **more: bool) -> Metric:
-    """A metric with options; it is summed up by the docstring of its score."""
+def _metric(name: str, score: Score, formula: str, source: str, read: Score = _of_decisions, up: bool = True) -> Metric:
+    """A metric with options, summed up by the docstring of its score. up: whether higher is better."""
     options = DecisionOptions if read is _of_decisions else RankingOptions
     summary = (inspect.getdoc(score) or "").partition("\n")[0]
-    plain = Metric(name, "score", summary, source=source, formula=formula, function=partial(read, score=score), **more)
+    function, mapping = partial(read, score=score), read is _by_class
+    plain = Metric(name, "score", summary, up, source, formula, function=function, mapping=mapping)
 
     def configured(spec: MetricSpec) -> Metric:
         given, problems = check_options(options, spec.options, f"metric '{name}'", spec.place, {})
@@ -83,7 +84,7 @@ _EVERINGHAM = "Everingham et al. 2010 (IJCV 88), section 4.2; groups as in sciki
 MULTILABEL = (
     _metric("mAP", ranking.mean_average_precision, f"mean_c AP_c, {_AP}", _EVERINGHAM, _of_scores),
     _metric("mAP_micro", ranking.micro_average_precision, "AP of all pairs (n, c)", "scikit-learn", _of_scores),
-    _metric("AP_by_class", ranking.average_precisions, _AP, _EVERINGHAM, _by_class, mapping=True),
+    _metric("AP_by_class", ranking.average_precisions, _AP, _EVERINGHAM, _by_class),
     _metric("CP", decisions.class_precision, "mean_c TP_c / (TP_c + FP_c)", _WU),
     _metric("CR", decisions.class_recall, "mean_c TP_c / (TP_c + FN_c)", _WU),
     _metric("CF1", decisions.class_f1, "2 CP CR / (CP + CR)", "Chen et al. 2019 (ML-GCN, CVPR, arXiv 1904.03582)"),
@@ -94,7 +95,7 @@ MULTILABEL = (
     _metric("example_f1", decisions.example_f1, "mean_n 2 |Y & P| / (|Y| + |P|)", _ZHANG),
     _metric("example_jaccard", decisions.example_jaccard, "mean_n |Y & P| / |Y u P|", _ZHANG),
     _metric("subset_accuracy", decisions.subset_accuracy, "mean_n [Y = P]", _ZHANG),
-    _metric("hamming_loss", decisions.hamming_loss, "mean_n |Y xor P| / C", _ZHANG, higher_is_better=False),
+    _metric("hamming_loss", decisions.hamming_loss, "mean_n |Y xor P| / C", _ZHANG, up=False),
     _metric(
         "pw_jaccard", decisions.pw_jaccard, "mean_n |Y & P| / |Y u P| * |Y & P| / |P|, 0 if P is empty",
         "Abdelsalam et al. 2021 (IIRC, CVPR, arXiv 2012.12477)",

@@ -190,6 +190,14 @@ def test_an_unknown_option_of_a_metric_is_refused_with_those_that_there_are() ->
         score(BY_NAME["mAP"], [[1]], [[1]], rule="coco")
 
 
+def test_options_change_neither_direction_nor_form_of_a_metric() -> None:
+    for name, option in (("hamming_loss", {"threshold": 0.8}), ("AP_by_class", {"rule": "krt"})):
+        configure = BY_NAME[name].configure
+        assert configure is not None
+        found = configure(MetricSpec(name, options=option))
+        assert (found.higher_is_better, found.mapping) == (name != "hamming_loss", name == "AP_by_class")
+
+
 def test_scores_are_of_the_class_list_alone() -> None:
     truth, scores = [[1, 0, 1], [0, 1, 1]], [[0.9, 0.8, 0.1], [0.1, 0.2, 0.9]]
     assert score(BY_NAME["mAP"], truth, scores, (0,)) == 1
