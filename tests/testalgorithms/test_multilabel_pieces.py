@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ianvs.base.errors import PluginError
-from ianvs.testalgorithms.multilabel import losses, memories
+from ianvs.testalgorithms.multilabel import label_memories as memories
+from ianvs.testalgorithms.multilabel import multilabel_losses as losses
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "multilabel.json").read_text())["ocdm"]
 

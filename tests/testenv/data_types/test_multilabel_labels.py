@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, PluginError
-from ianvs.testenv.data_types.multilabel import labels as told
-from ianvs.testenv.data_types.multilabel import rounds
+from ianvs.testenv.data_types.multilabel import label_rounds as rounds
+from ianvs.testenv.data_types.multilabel import label_sets as told
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "multilabel.json").read_text())["class_incremental"]
 NAMES = ("cat", "dog", "car")

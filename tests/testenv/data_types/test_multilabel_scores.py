@@ -20,9 +20,10 @@ from sklearn import metrics as sk
 from ianvs.base.errors import ConfigError
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.data_types.multilabel import decisions, ranking
-from ianvs.testenv.data_types.multilabel.metrics import MULTILABEL
-from ianvs.testenv.data_types.multilabel.rounds import containing
+from ianvs.testenv.data_types.multilabel import average_precision as ranking
+from ianvs.testenv.data_types.multilabel import label_decisions as decisions
+from ianvs.testenv.data_types.multilabel.label_rounds import containing
+from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "multilabel.json").read_text())
 BY_NAME = {metric.name: metric for metric in MULTILABEL}

@@ -1,6 +1,6 @@
 """Which samples a round brings, where classes arrive over time and a sample has several labels.
 
-A round's training labels are those of its own classes alone: see `labels.limited`. labels: (N, C) of 0 and 1.
+A round's training labels are those of its own classes alone: see `label_sets.limited`. labels: (N, C) of 0 and 1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError
-from ianvs.testenv.data_types.multilabel.labels import MultiHot
+from ianvs.testenv.data_types.multilabel.label_sets import MultiHot
 
 __all__ = ["containing", "exclusive_rounds", "frequency_groups", "mlcil_classes", "mlcil_rounds"]
 

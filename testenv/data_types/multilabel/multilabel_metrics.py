@@ -16,7 +16,8 @@ from ianvs.base.errors import ConfigError
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.data_types.multilabel import decisions, ranking
+from ianvs.testenv.data_types.multilabel import average_precision as ranking
+from ianvs.testenv.data_types.multilabel import label_decisions as decisions
 
 __all__ = ["MULTILABEL"]
 
@@ -25,7 +26,7 @@ Score = Callable[..., Any]
 
 
 class RankingOptions(Options):
-    """rule: how average precision is computed; see `ranking.Rule`."""
+    """rule: how average precision is computed; see `average_precision.Rule`."""
 
     rule: ranking.Rule = "groups"
 
