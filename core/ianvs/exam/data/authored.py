@@ -166,7 +166,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
         remedy=f"Paths are relative to `root` or to the folder of {place.file.name}.",
     )
     if spec.data_type is not None:
-        listing = replace(listing, label_form=_type_name(spec), labels=arrays["y"])
+        listing = replace(listing, label_form=spec.data_type.name, labels=arrays["y"])
     return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes)
 
 

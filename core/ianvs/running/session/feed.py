@@ -104,9 +104,9 @@ class DataFeed:
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
-        kept = enumerate(self._kept[first - 1 : last], start=first)
+        kept = list(enumerate(self._kept[first - 1 : last], start=first))
         if any(round_.limited for round_ in self._exam.rounds[first - 1 : last]) and first != last:
-            kept = iter([(last, self._whole(first, last))])  # a sample comes once, with all that was taught of it
+            kept = [(last, self._whole(first, last))]  # a sample comes once, with all that was taught of it
         parts = tuple(self._shared(part, share, skew, index) for index, part in kept)
         order = None
         if len(parts) > 1:
