@@ -201,8 +201,10 @@ class DatasetSpec(PlacedSpec):
 
     @classmethod
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
-        named = given.get("name") is not None
-        return [key for key in given if key not in cls.known_keys() or key in _OF_FILES] if named else ()
+        if given.get("name") is None:
+            return ()
+        own = _OF_FILES if given.get("url") is not None else {*_OF_FILES, "test_share", "test_seed"}
+        return [key for key in given if key not in cls.known_keys() or key in own]
 
     def placed(self, document: Document, path: Steps) -> Self:
         made = super().placed(document, path)
@@ -211,14 +213,16 @@ class DatasetSpec(PlacedSpec):
 
 
 def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[SourceSpec]:
-    """The file or folder of `root` that has the first of the names; with a share to cut off, `root` if there is none."""
+    """What `root` has of the first of the names, a file or a folder; `root` itself if a share is to be cut off."""
     inside = sorted(path for path in root.iterdir() if path.name[0] != ".")
     of_part = {name: [path for path in inside if path.stem == name] for name in names}
     found = next(filter(None, of_part.values()), [root] if share else [])
     if len(found) != 1:
         has = one_line([path.name for path in found or inside], 5) or "nothing"
         why = f"has no {' or '.join(names)}" if not found else f"has {len(found)} for one part"
-        raise ValueError(f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`.")
+        raise ValueError(
+            f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`."
+        )
     if share is not None and any(path.stem in _TEST_PARTS for path in inside):
         raise ValueError(f"test_share is given, and {root.name} has a test part. Keep one.")
     return (SourceSpec(found[0], _legacy_form(found[0]) or "data"),)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ianvs.base.errors import Place, Problem, shown_path
-from ianvs.config.spec import DatasetSpec
+from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
 from ianvs.exam.data.author_call import Answer, Made, Question, look_of
 from ianvs.exam.data.cache import entry, is_whole
@@ -22,13 +22,15 @@ from ianvs.exam.data.conversations import conversations_listing
 from ianvs.exam.data.domains import assign_domains
 from ianvs.exam.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
 from ianvs.exam.data.index import files_listing
-from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.listing import Listing, SourceError, numbered_names
+from ianvs.exam.data.records import Records
 from ianvs.exam.data.returned import CONVERSATIONS, TENSORS
 from ianvs.exam.data.sources import PARTS, domain_names, select
+from ianvs.exam.data.tables import TEXT_COLUMN, read_table
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-VERSION = 2  # part of every key: raise it when the same return is stored otherwise
+VERSION = 3  # part of every key: raise it when the same return is stored otherwise
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,13 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     if not url.is_file():
         raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
     name = str(spec.name)
+    settings: dict[str, object] = {
+        "image_size": spec.image_size,
+        "test_share": spec.test_share,
+        "test_seed": spec.test_seed,
+    }
     asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    asked.append(settings)
     memo = cache_dir / "authored" / f"{digest_of(asked)[:32]}.json"
     made = _known(memo, cache_dir)
     if made is None:
@@ -68,7 +76,7 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
 
         memo.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
-            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds)
+            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds, settings)
     place = Place(url, made["line"], 1 if made["line"] else 0)
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
@@ -92,7 +100,9 @@ def _folder(made: Made, cache_dir: Path) -> Path:
     return cache_dir / f"authored-{digest_of(made['content'])[:32]}"
 
 
-def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
+def _ask(
+    spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float, settings: dict[str, object]
+) -> Made:
     """Have the function called in another process. Raises SourceError with all that is wrong."""
     name, place = str(spec.name), spec.places.get("name", spec.place)
     for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # of a process that was killed: we hold its lock
@@ -101,7 +111,9 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
     folder.mkdir()
     offered: dict[str, object] = {"download": spec.download} | ({"root": str(spec.root)} if spec.root else {})
     options = dict(spec.options)
-    question = Question(url=str(url), name=name, options=options, offered=offered, folder=str(folder.resolve()))
+    question = Question(
+        url=str(url), name=name, options=options, offered=offered, settings=settings, folder=str(folder.resolve())
+    )
     calling = f"calling {name}() of {shown_path(url)}"
     try:
         answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
@@ -133,6 +145,10 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
             raise SourceError([Problem(message, place)])
         records = [json.loads(line) for line in (folder / CONVERSATIONS).read_text(encoding="utf-8").splitlines()]
         lines = [place.line] * len(records)
+        if TEXT_COLUMN in records[0]:
+            table = Records(place.file, tuple(records), (), tuple(lines))
+            listing = read_table(SourceSpec(place.file, "data"), spec, table)
+            return replace(listing, ids=numbered_names(part, len(records)))
         return conversations_listing(
             records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)
         )

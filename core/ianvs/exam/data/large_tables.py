@@ -26,7 +26,7 @@ from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listed import load_listed, stays_encoded
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import LISTS, PARTS, WITH_FIELDS, read_parts
-from ianvs.exam.data.table_forms import source_files, table_files
+from ianvs.exam.data.table_forms import source_files, table_form
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 APART = 2**24  # bytes of lists and tables from which on they are read by another process
@@ -43,9 +43,9 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
-        packed = any(table_files(path) for path in paths)  # small, it may hold a large table
+        packed = any(table_form(path) for path in paths)  # small, it may hold a large table
         if (size < WORTH_KEEPING and not packed) or any(
-            path.suffix.lower() not in (*WITH_FIELDS, *LISTS, *PACKED) and not table_files(path) for path in paths
+            path.suffix.lower() not in (*WITH_FIELDS, *LISTS, *PACKED) and not table_form(path) for path in paths
         ):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
@@ -59,7 +59,7 @@ def is_large(spec: DatasetSpec) -> bool:
     paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
     split = PACKED if spec.test_share is not None else ()  # else they are mapped
     lists = [path for path in paths if path.suffix.lower() in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
-    return sum(path.stat().st_size for path in lists) >= APART or any(map(table_files, paths))
+    return sum(path.stat().st_size for path in lists) >= APART or any(map(table_form, paths))
 
 
 def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:

@@ -36,7 +36,7 @@ class Source(Options, ABC):
 
 
 ENTRY_POINTS = "ianvs.datasets"
-_OF_FILES = ("train", "test", "image_size", "layout", "storage", "classes", "label", "input", "using", "test_share")
+_OF_FILES = ("train", "test", "image_size", "layout", "storage", "classes", "label", "using")
 
 
 def check_named(spec: DatasetSpec) -> list[Problem]:

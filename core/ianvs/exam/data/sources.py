@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from ianvs.exam.data.index import PICTURE_SUFFIXES, read_lines
 from ianvs.exam.data.listing import Listing, SourceError, all_different, column, join
 from ianvs.exam.data.records import read_records
 from ianvs.exam.data.split import stratified_split
-from ianvs.exam.data.table_forms import read_form, table_files, table_forms
+from ianvs.exam.data.table_forms import table_form, table_forms
 from ianvs.exam.data.tables import read_table
 
 PARTS = ("train", "test")
@@ -40,7 +40,8 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
         train, test = _each(lambda part: _read_whole(spec, part), PARTS)
         return train, test
     whole = _read_whole(spec, "train")
-    kept, taken = shared_out(whole.labels, whole.label_form == "class", whole.domains, spec.test_share, spec.test_seed)
+    classes = whole.label_form == "class"
+    kept, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
     return whole.take(kept), whole.take(taken)
 
 
@@ -50,11 +51,16 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
 
 
 def shared_out(
-    labels: NDArray[Any], classes: bool, domains: NDArray[Any], share: float, seed: int
+    labels: Iterable[Any], classes: bool, domains: Sequence[str], share: float, seed: int
 ) -> tuple[Positions, Positions]:
-    """Positions of the training and of the test part; every class of every domain gives about the same share."""
-    groups = [f"{domain}\0{label}" for domain, label in zip(domains, labels if classes else domains, strict=True)]
-    return stratified_split(np.unique(groups, return_inverse=True)[1], len(groups), share, np.random.default_rng(seed))
+    """Positions of the training and of the test part; every class of every domain gives about the same share.
+
+    labels: (N,) classes if `classes`, else they don't count. domains: (N,) names.
+    """
+    groups: dict[object, int] = {}
+    pairs = zip(domains, labels if classes else domains, strict=True)
+    group = np.fromiter((groups.setdefault(pair, len(groups)) for pair in pairs), np.int64, len(domains))
+    return stratified_split(group, len(group), share, np.random.default_rng(seed))
 
 
 def _read_whole(spec: DatasetSpec, part: str) -> Listing:
@@ -104,15 +110,15 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
         raise SourceError([Problem(message, place)])
-    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS and not table_files(source.path):
+    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS and not table_form(source.path):
         message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
         raise SourceError([Problem(message, place)])
 
 
 def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     path = source.path
-    if files := table_files(path):
-        return read_form(source, spec, files)
+    if (found := table_form(path)) is not None:
+        return found[0].read(found[1], path, spec)
     if path.is_dir():
         return read_folder(source, spec)
     if not path.is_file():

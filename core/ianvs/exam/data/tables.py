@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.exam.data.index import Lines, files_listing, read_text
+from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines, files_listing, read_text
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
 from ianvs.exam.data.records import Records
 
@@ -67,11 +67,15 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     domain = domain_column(table, spec)
     domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
     features = [name for name in table.columns if name not in (label, domain)]
-    sample = table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
-    text = table.named([TEXT_COLUMN])
-    if sample is None and text is not None:
-        return table_listing(table, "text", column(table.values(text)), "text", column(table.values(label)), domains)
+    chosen = chosen_column(table, spec, "input")
+    features = features if chosen is None else [chosen]
+    sample = chosen or table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
     numbers, odd = _numbers(table, features)
+    text = table.named([TEXT_COLUMN]) if sample is None else None
+    if chosen is not None and numbers is None and not str(table.rows[0].get(chosen)).lower().endswith(PICTURE_SUFFIXES):
+        text = chosen
+    if text is not None:
+        return table_listing(table, "text", column(table.values(text)), "text", column(table.values(label)), domains)
     if numbers is not None:
         return table_listing(table, "arrays", numbers, "class", column(labels), domains)
     if sample is None:
@@ -93,7 +97,10 @@ def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
         label, domain = label_column(bare, spec), domain_column(bare, spec)
     except SourceError:
         return None
-    if bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]) is not None:
+    if (
+        spec.input is not None
+        or bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]) is not None
+    ):
         return None
     found = read_numbers(path, [label, *([domain] if domain else [])])
     if found is None:
@@ -143,7 +150,8 @@ def no_sample_column(table: Table, features: Sequence[str], odd: tuple[int, str]
     why = f" '{odd[1]}' is not numeric: {table.rows[odd[0]].get(odd[1])!r}." if odd else ""
     message = (
         f"no column holds the sample: expected one of {', '.join(SAMPLE_COLUMNS)} (a picture's path), {TEXT_COLUMN} "
-        f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near}"
+        f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near} Or name "
+        "the column by `input` in the dataset."
     )
     return Problem(message, table.place(odd[0]) if odd else Place(table.path))
 
