@@ -8,9 +8,11 @@ file's bytes and its path. A folder of `Dataset.save_to_disk` is read by pyarrow
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, Problem, one_line
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.arrays import arrays_listing
+from ianvs.exam.data.arrays import Layout, arrays_listing
 from ianvs.exam.data.conversations import conversations_listing, holds_conversations
 from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.index import PICTURE_SUFFIXES, files_listing
@@ -105,14 +107,18 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
         return table_listing(Table(path, (), (), none), "text", column(held.x), "text", column(held.y), held.domains)
     arrays = {"x": held.x, "y": np.array(held.y)} | ({"domain": np.array(held.domains)} if any(held.domains) else {})
     called = dict.fromkeys(arrays, path.name)
-    return arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, None)
+    usual: Layout | None = "NHWC" if held.x.dtype == np.uint8 and held.x.shape[-1] == 3 else None  # as decoded
+    return arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, usual)
 
 
 def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:
     """Its schema and batches; those of arrow files lie in a map of the file."""
     if path.suffix.lower() == ".parquet":
         parquet = arrow.parquet.ParquetFile(path)
-        return parquet.schema_arrow, lambda columns: parquet.iter_batches(_ROWS, columns=columns)
+        groups = range(parquet.num_row_groups)  # one by one: of several together more is in memory
+        return parquet.schema_arrow, lambda columns: chain.from_iterable(
+            parquet.iter_batches(_ROWS, row_groups=[group], columns=columns) for group in groups
+        )
     source = arrow.memory_map(str(path))
     try:
         file = arrow.ipc.open_file(source)
@@ -132,7 +138,7 @@ def _given(value: Any, what: str, spec: DatasetSpec) -> Returned | None:
     try:
         table = value.with_format("arrow")[:] if ours else arrow.table(value)
     except (arrow.ArrowException, TypeError, ValueError) as error:
-        said = f"{type(value).__name__} has cells that pyarrow can't hold ({str(error).splitlines()[0]})"
+        said = f"{type(value).__name__} has cells that pyarrow can't hold ({str(error.args[-1]).splitlines()[0]})"
         raise DataError(f"{said}. Return (x, y) arrays instead.") from None
     held = _held(table.schema, lambda columns: table.select(columns).to_batches(), Path(what), spec)
     if held.form == "conversations":
@@ -247,15 +253,17 @@ def _array(values: Any, name: str, spec: DatasetSpec, path: Path, start: int) ->
     if isinstance(values, np.ndarray):
         return values if values.dtype == np.uint8 else values.astype(np.float32)
     pictures: list[NDArray[np.uint8]] = []
-    for row, value in enumerate(values, start):
+    empty = next((row for row, value in enumerate(values, start) if value is None), None)
+    for row, value in enumerate(values, start) if empty is None else [(empty, None)]:
         if not isinstance(value, bytes):
             what = "is empty" if value is None else f"is a {type(value).__name__}"
             message = f"'{name}' {what}; expected a number, a list as long as the others, or a picture."
             raise _slip(path, row, message)
         try:
             pictures.append(decode_picture(str(path), spec.image_size, value))
-        except SourceError as broken:
-            raise _slip(path, row, f"the picture in '{name}' {broken.problems[0].message}") from None
+        except SourceError:
+            message = f"the picture in '{name}' can't be decoded. Replace it, or leave the row out."
+            raise _slip(path, row, message) from None
         if pictures[-1].shape != pictures[0].shape:
             sizes = " and ".join(f"{one.shape[0]}x{one.shape[1]}" for one in (pictures[0], pictures[-1]))
             message = f"the pictures in '{name}' differ in size, {sizes}. Set `image_size: [height, width]`."
@@ -271,7 +279,7 @@ def _names(values: Any, name: str, classes: Sequence[str] | None, path: Path, st
             value = classes[value] if 0 <= value < len(classes) else None  # Hugging Face's -1 is no label
         if isinstance(value, list | dict | bytes):
             raise _slip(path, row, f"'{name}' is a {type(value).__name__}; expected one name or number.")
-        told.append(token(value))
+        told.append(sys.intern(token(value)))  # they come again and again
         if not told[-1]:
             raise _slip(path, row, f"the column '{name}' is empty.")
     return told
