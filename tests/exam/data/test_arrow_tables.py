@@ -1,4 +1,4 @@
-"""Parquet, arrow and feather files, data frames and Hugging Face datasets: what becomes of them, and what is refused."""
+"""Parquet, arrow and feather files, data frames and Hugging Face datasets: what becomes of them, what is refused."""
 
 from __future__ import annotations
 
