@@ -5,43 +5,28 @@ from torch import nn
 from torch.nn.functional import l1_loss, logsigmoid, max_pool2d
 
 from ianvs.testalgorithms.detection.targets import objects
+from ianvs.testalgorithms.nets import scene_body
 
 STRIDE = 4
 RARE = 0.1  # the share of objects that an untrained heatmap answers
 PEAKS = 50  # answers for each picture
 
 
-def convolution(inputs, outputs, stride=1, dilation=1):
-    """3x3, with batch normalisation and ReLU."""
-    layer = nn.Conv2d(inputs, outputs, 3, stride, padding=dilation, dilation=dilation, bias=False)
-    return nn.Sequential(layer, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
-
-
 class CenterNet(nn.Module):
     """(B, 3, H, W) -> maps (B, C + 4, H / 4, W / 4): of each cell a logit per class, width and height, and where in
     the cell the centre lies (Zhou et al. 2019, "Objects as Points", arXiv 1904.07850).
 
-    A body of five convolutions at stride 4, and a head of two. widths: channels at stride 2, and at stride 4.
+    `scene_body` with these `widths`, and a head of two convolutions.
     """
 
     def __init__(self, channels, num_classes, widths=(16, 32)):
         super().__init__()
         self.num_classes = num_classes
-        fine, coarse = widths
-        self.body = nn.Sequential(
-            convolution(channels, fine, stride=2),
-            convolution(fine, coarse, stride=2),
-            convolution(coarse, coarse),
-            convolution(coarse, coarse, dilation=2),
-            convolution(coarse, coarse),
-        )
-        self.head = nn.Sequential(
-            nn.Conv2d(coarse, 2 * coarse, 3, padding=1),
-            nn.ReLU(inplace=True),
-            nn.Conv2d(2 * coarse, num_classes + 4, 1),
-        )
+        self.body, width = scene_body(channels, widths), widths[1]
+        last = nn.Conv2d(2 * width, num_classes + 4, 1)
+        self.head = nn.Sequential(nn.Conv2d(width, 2 * width, 3, padding=1), nn.ReLU(inplace=True), last)
         with torch.no_grad():
-            self.head[-1].bias[:num_classes] = torch.tensor(RARE / (1 - RARE)).log()
+            last.bias[:num_classes] = torch.tensor(RARE / (1 - RARE)).log()
 
     def forward(self, x):
         return self.head(self.body(x))

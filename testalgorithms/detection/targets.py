@@ -1,4 +1,4 @@
-"""Boxes as tensors: a picture's targets in rows of equal number, so that batches and memories hold them as any label."""
+"""Boxes as tensors: of each picture equally many rows, so that batches and memories hold them as any label."""
 
 import numpy as np
 import torch

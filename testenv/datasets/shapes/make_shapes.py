@@ -26,9 +26,10 @@ TEXTURES = ("plain", "stripes", "checks", "patches")
 def make_shapes(
     texture: str, count: int, size: int = 64, seed: int = 0, part: str = "train", frequencies: Sequence[int] = ()
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-    """`count` scenes on a background of `texture`, one of TEXTURES: x (count, size, size, 3) RGB, y (count,) objects, each {"boxes": (n, 4) float64 x1 y1 x2 y2,
-    "labels": (n,) int64}, 1 <= n <= 4, in pixels; labels are positions in SHAPES_CLASSES.
+    """`count` scenes on a background of `texture`, one of TEXTURES: x (count, size, size, 3) RGB, y (count,) objects.
 
+    Each of y is {"boxes": (n, 4) float64 x1 y1 x2 y2 in pixels, "labels": (n,) int64 positions in SHAPES_CLASSES}, with
+    1 <= n <= 4.
     A box holds the whole shape, of which at most HIDDEN is covered. Scene i depends on (texture, part, seed, i), `size`
     and `frequencies`, not on `count`. frequencies: how often each class is drawn, relative to the others; equally by
     default. Raises DataError for an unknown texture, a size below 32 pixels, and frequencies that are none.

@@ -38,7 +38,7 @@ class Shapes(GeneratedSource):
     frequencies: list[int] = Field([], max_length=len(OUTLINES))
 
     def read(self, spec: DatasetSpec) -> Arrays:
-        """x uint8 (N, size, size, 3); boxes (M, 4) and y (M,) of all pictures' shapes, counts (N,) of each picture's."""
+        """x uint8 (N, size, size, 3); boxes (M, 4) and y (M,) of the shapes in all pictures, counts (N,) in each."""
         textures = spec.using or self.domains
         arrays: Arrays = {}
         for part, count in (("train", self.train), ("test", self.test)):

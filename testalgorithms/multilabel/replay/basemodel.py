@@ -1,0 +1,16 @@
+"""Replay of samples with the labels that they came with."""
+
+import torch
+
+from ianvs.authoring import ReplayLearner
+from ianvs.testalgorithms.multilabel import MultilabelLearner
+
+
+class MultilabelReplay(MultilabelLearner, ReplayLearner):
+    """Each step's samples are joined by as many old ones, or `replay_batch`, from a reservoir of `capacity`."""
+
+    def extend(self, x, y):
+        if not len(self.memory):
+            return x, y
+        old_x, old_y = self.recall(len(y))
+        return torch.cat([x, old_x]), torch.cat([y, old_y])
