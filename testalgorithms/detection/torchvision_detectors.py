@@ -17,14 +17,25 @@ class TorchvisionDetector(nn.Module):
         super().__init__()
         from torchvision.models import get_model
 
-        self.num_classes = num_classes
+        self.num_classes, self.trained = num_classes, False
         self.model = get_model(name, weights=None, weights_backbone=None, num_classes=num_classes + 1)
 
     def fill(self, said, initial):
         """Load what fits by name and shape from the file `said` and from tensors `initial`; says what did not."""
         given = [] if said is None else [(read_weights(find_weights(said)), f"weights '{said}'")]
         given += [] if initial is None else [(initial, "the initial model")]
-        return "; ".join(filter(None, [fit(self.model, state, what)[0] for state, what in given]))
+        self.trained = bool(given)
+        said = [fit(self.model, state, what)[0] for state, what in given]
+        self.train(self.training)
+        return "; ".join(filter(None, said))
+
+    def train(self, mode=True):
+        """Trained batch normalisation keeps its statistics: batches of a detector are too small for new ones."""
+        super().train(mode)
+        for layer in self.modules():
+            if self.trained and isinstance(layer, nn.BatchNorm2d):
+                layer.eval()
+        return self
 
     def forward(self, x):
         """The pictures themselves: what torchvision computes of them depends on whether there are targets."""
