@@ -1,4 +1,4 @@
-"""Several labels for each picture: a base class, and methods to compare."""
+"""Samples with several labels: a base class, memories, losses, and methods to compare."""
 
 from ianvs.testalgorithms.multilabel.multilabel_learner import MultilabelLearner
 
