@@ -3,6 +3,7 @@
 import torch
 
 from ianvs.authoring import ReplayLearner
+from ianvs.base.errors import require_known
 from ianvs.testalgorithms.detection import DetectionLearner
 
 
@@ -12,6 +13,10 @@ class DetectionReplay(DetectionLearner, ReplayLearner):
     A picture keeps the boxes of the round that it comes from. What else it shows counts as background in later rounds,
     as do old classes in new pictures: "foreground shift" (Liu et al. 2023, CL-DETR, section 1).
     """
+
+    def __init__(self, *, selection="reservoir", **options):
+        require_known("selection of a memory of boxes", selection, ("reservoir", "per_round"))
+        super().__init__(selection=selection, **options)
 
     def extend(self, x, y):
         if not len(self.memory):
