@@ -136,6 +136,13 @@ class TorchLearner(Answering):
 
     # What a method may override.
 
+    def tensors(self, data: TrainData) -> tuple[Tensor, Tensor]:
+        """Training data as x (N, ...) and y (N, ...), on the CPU; for labels that are no class indices, such as boxes.
+
+        The hooks receive y as it is here. Labels of two dimensions or more are never withheld.
+        """
+        return data.tensors("cpu")
+
     def before_round(self, data: RoundData) -> None:
         """Called before the first step of a round."""
 
@@ -198,11 +205,11 @@ class TorchLearner(Answering):
         A reference that sees past rounds repeatedly is exempt from the limit on passes.
         """
         self._round = round
-        x, y = train_data.tensors("cpu")
+        x, y = self.tensors(train_data)
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
-        complete = not len(y) or int(y.min()) >= 0  # asked before a card would have to answer
+        complete = not len(y) or y.dim() > 1 or int(y.min()) >= 0  # asked before a card would have to answer
         if resident(x, place):
             x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)
