@@ -43,7 +43,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 def warm_up() -> None:
     """Import our scenarios and metrics, and prepare seals, in the process that cases are forked from.
 
-    Scenarios and metrics of others are left to the cases that ask for them: they may start threads, which no fork survives.
+    What others have is left to the cases that ask for it: it may start threads, which no fork survives.
     """
     find_scenario("")
     for point in entries(METRICS):

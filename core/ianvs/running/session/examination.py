@@ -8,8 +8,8 @@ import hashlib
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,9 +79,16 @@ class Examination:
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
 
-    def predictions(self, model: Model, taught: int, samples: int | None = None) -> dict[Asked, Predictions]:
+    def predictions(
+        self,
+        model: Model,
+        taught: int,
+        samples: int | None = None,
+        then: Callable[[Answering], None] = lambda who: None,
+    ) -> dict[Asked, Predictions]:
         """Answers to all test sets after round `taught`; within a stream, after so many `samples`.
 
+        then: called with who has given them, before it is gone.
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
@@ -94,7 +101,9 @@ class Examination:
         probes = self._arranged(both, f"{taught} probe", "features")
         scored, forced = (self._scored(questions), self._forcing(questions)) if samples is None else ([], [])
         asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
-        said = iter(list(self._asked(asked_for, self._learner.answering(model), taught)))
+        with self._learner.answering(model) as who:
+            said = iter(list(self._asked(asked_for, nullcontext(who), taught)))
+            then(nullcontext(who))
         found = {
             Asked(j, samples): self._kept(part, answer, rows)
             for (which, question), answer in zip(questions, said, strict=False)
