@@ -3,6 +3,7 @@
 import sys
 from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import cast
 
 from ianvs.base.package import PACKAGE
 
@@ -15,7 +16,7 @@ def entries(group: str) -> tuple[EntryPoint, ...]:
 @lru_cache(maxsize=64)
 def _entries(path: tuple[str, ...]) -> EntryPoints:
     """Of the packages on `path`, which is sys.path: to look at all of them takes milliseconds."""
-    return entry_points()
+    return cast("EntryPoints", entry_points())
 
 
 def is_ours(point: EntryPoint) -> bool:

@@ -44,7 +44,7 @@ from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 
 _BRIEF = TypeAdapter(Brief)
-_SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
+_SHARED = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (.)..s")  # a line of /proc/self/maps: from, to, readable
 
 
 class LearnerSpawner:
@@ -262,9 +262,10 @@ def _own_files(request: CaseRequest, closed: Sequence[Path]) -> list[Path]:
 def _unshare_memory() -> None:
     """Put a copy of its own in place of all memory that this process shares with the one that it was forked from."""
     try:
-        shared = _SHARED.findall(Path("/proc/self/maps").read_bytes())
+        lines = Path("/proc/self/maps").read_bytes().splitlines()
     except OSError:
         return
+    shared = [found.groups() for line in lines if (found := _SHARED.match(line))]
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
