@@ -26,6 +26,7 @@ from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
 from ianvs.processes.sealing.peer import Handler, RemoteError
 from ianvs.processes.sealing.places import closed_paths
+from ianvs.processes.sealing.seal import prepare_seals
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case
@@ -40,9 +41,9 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 
 def warm_up() -> None:
-    """Import our scenarios and metrics in the process that cases are forked from.
+    """Import our scenarios and metrics, and prepare seals, in the process that cases are forked from.
 
-    Those of others are left to the cases that ask for them: they may start threads, which no fork survives.
+    What others have is left to the cases that ask for it: it may start threads, which no fork survives.
     """
     find_scenario("")
     for point in entries(METRICS):
@@ -50,6 +51,7 @@ def warm_up() -> None:
             with contextlib.suppress(Exception):  # a case that needs it fails with the real error
                 importlib.import_module(point.module)
     importlib.import_module("numpy.ma")  # by np.unique, when it is first called
+    prepare_seals()
 
 
 def run_case(request: CaseRequest, report: Reporter) -> None:

@@ -7,8 +7,8 @@ tells nothing; the answers are put back to their test sets here.
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -74,9 +74,16 @@ class Examination:
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
 
-    def predictions(self, model: Model, taught: int, samples: int | None = None) -> dict[Asked, Predictions]:
+    def predictions(
+        self,
+        model: Model,
+        taught: int,
+        samples: int | None = None,
+        then: Callable[[Answering], None] = lambda who: None,
+    ) -> dict[Asked, Predictions]:
         """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`.
 
+        then: called with who has given them, before it is gone.
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
@@ -88,7 +95,9 @@ class Examination:
         if samples is None:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
-        said = iter(list(self._asked(calls, self._learner.answering(model), taught)))
+        with self._learner.answering(model) as who:
+            said = iter(list(self._asked(calls, nullcontext(who), taught)))
+            then(nullcontext(who))
         found: dict[Asked, Predictions] = {}
         for question, arranged in steps:
             for which, call in arranged:
