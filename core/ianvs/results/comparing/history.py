@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.comparison import meant
-from ianvs.results.comparing.comparison_text import records_csv, table
+from ianvs.results.comparing.comparison_text import table
 from ianvs.results.comparing.sides import row_name
 from ianvs.results.report.charts.lines import places_chart
 from ianvs.results.report.charts.shown_rows import legend_sample
@@ -76,6 +76,33 @@ class History:
     points: tuple[Point, ...]
     lines: tuple[HistoryLine, ...]
     by_commit: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """Ready for json."""
+        return {
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "order": "commits" if self.by_commit else "time",
+            "records": list(self.records()),
+        }
+
+    def records(self) -> Iterator[dict[str, Value]]:
+        """One for each row and workspace."""
+        for line in self.lines:
+            for point, value in zip(self.points, line.values, strict=True):
+                yield {
+                    "algorithm": line.algorithm,
+                    "testenv": line.testenv,
+                    "hyperparameters": line.settings,
+                    "workspace": point.name,
+                    "commit": point.commit,
+                    "dirty": point.changed,
+                    "moment": point.moment.isoformat() if point.moment else None,
+                    "metric": self.metric,
+                    "mean": value.mean if value else None,
+                    "std": value.std if value else None,
+                    "n": value.n if value else 0,
+                }
 
 
 def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -> History:
@@ -166,39 +193,6 @@ def history_text(history: History) -> str:
     if any(point.changed for point in history.points):
         notes.append("+: with changes that were not committed.")
     return "\n".join([table(head, rows), "", *notes])
-
-
-def history_csv(history: History) -> str:
-    """One line for each row and workspace."""
-    return records_csv(_records(history))
-
-
-def history_dict(history: History) -> dict[str, object]:
-    """Ready for json."""
-    return {
-        "metric": history.metric,
-        "higher_is_better": history.higher_is_better,
-        "order": "commits" if history.by_commit else "time",
-        "records": list(_records(history)),
-    }
-
-
-def _records(history: History) -> Iterator[dict[str, Value]]:
-    for line in history.lines:
-        for point, value in zip(history.points, line.values, strict=True):
-            yield {
-                "algorithm": line.algorithm,
-                "testenv": line.testenv,
-                "hyperparameters": line.settings,
-                "workspace": point.name,
-                "commit": point.commit,
-                "dirty": point.changed,
-                "moment": point.moment.isoformat() if point.moment else None,
-                "metric": history.metric,
-                "mean": value.mean if value else None,
-                "std": value.std if value else None,
-                "n": value.n if value else 0,
-            }
 
 
 def draw_history(history: History, file: Path) -> Path:

@@ -185,8 +185,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
 
     Raises DamagedError where the job's record, or what a case is, can't be believed.
     """
-    workspace = Path(workspace).resolve()
-    name = name_of_job(workspace, job)
+    name, workspace = name_of_job(Path(workspace), job), Path(workspace).resolve()
     file = JobStore(workspace, name).path
     record = JobStore(workspace, name).read()
     assert record is not None, "its name was found by its record"
