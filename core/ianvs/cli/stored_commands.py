@@ -14,12 +14,15 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ianvs
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
+
+if TYPE_CHECKING:
+    from ianvs.results.comparing import Comparison, History
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -278,7 +281,7 @@ def _history(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(options: argparse.Namespace, found: ianvs.Comparison | ianvs.History) -> None:
+def _write(options: argparse.Namespace, found: Comparison | History) -> None:
     """The files that `_for_machines` asks for."""
     from ianvs.results.comparing.comparison_text import records_csv
     from ianvs.store import write_atomic

@@ -1,8 +1,8 @@
 """YAML read strictly, and where everything in it stands.
 
-PyYAML scans, parses and composes. A plain scalar means what the core schema of YAML 1.2.2, section 10.3.2, says: in YAML
-1.1, which PyYAML implements, `1e-3` is text, `no` is false, `10:30` is 630 and `2024-01-01` a date. What PyYAML lets
-pass in silence (equal keys, merge keys, foreign tags, further documents) is a problem with a place.
+PyYAML scans, parses and composes. A plain scalar means what the core schema of YAML 1.2.2, section 10.3.2, says: in
+YAML 1.1, which PyYAML implements, `1e-3` is text, `no` is false, `10:30` is 630 and `2024-01-01` a date. What PyYAML
+lets pass in silence (equal keys, merge keys, foreign tags, further documents) is a problem with a place.
 """
 
 import copy

@@ -14,7 +14,6 @@ from markupsafe import Markup
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.comparison import meant
 from ianvs.results.comparing.comparison_text import table
-from ianvs.results.comparing.sides import row_name
 from ianvs.results.report.charts.lines import places_chart
 from ianvs.results.report.charts.shown_rows import legend_sample
 from ianvs.results.report.charts.svg import LineStyle, line_styles
@@ -22,7 +21,7 @@ from ianvs.results.report.document import Picture
 from ianvs.results.report.gather import utc
 from ianvs.results.report.pictures import grid, standalone
 from ianvs.results.report.ranking_table import mean_and_spread
-from ianvs.results.report.values import Value, cell_text, telling
+from ianvs.results.report.values import Value, cell_text, method_name, telling
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.results.stored.provenance import output_of
@@ -59,7 +58,7 @@ class HistoryLine:
 
     @property
     def name(self) -> str:
-        return row_name(self.algorithm, self.settings, self.testenv)
+        return method_name(self.algorithm, self.testenv, self.settings)
 
     @property
     def label(self) -> str:
@@ -119,7 +118,10 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
         for column in results.leaderboard.columns:
             if column.kind == "metric":
                 columns.setdefault(column.key, column.higher_is_better)
-    shown = _metric(jobs, columns, metric)
+    name, by = jobs[0][0], jobs[0][1].leaderboard.sort_by
+    if metric is None and not by:
+        raise IanvsError(f"{name} is ranked by no metric. Give --metric. There are: {', '.join(columns)}.")
+    shown = by[0][0] if metric is None else meant(metric, columns)[0]
     points = [_point(name, results) for name, results in jobs]
     times = _commit_times(point.commit for point in points)
     by_commit = all(point.commit in times for point in points)
@@ -135,15 +137,6 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
             line[place] = found if found is not None and found.mean is not None else None
     placed = (Point(points[i].name, points[i].commit, points[i].changed, moments[i]) for i in order)
     return History(shown, columns.get(shown), tuple(placed), tuple(_lines(rows)), by_commit)
-
-
-def _metric(jobs: Sequence[tuple[str, Results]], known: Iterable[str], metric: str | None) -> str:
-    if metric is None:
-        by = jobs[0][1].leaderboard.sort_by
-        if not by:
-            raise IanvsError(f"{jobs[0][0]} is ranked by no metric. Give --metric. There are: {', '.join(known)}.")
-        return by[0][0]
-    return meant(metric, known)[0]
 
 
 def _point(name: str, results: Results) -> Point:

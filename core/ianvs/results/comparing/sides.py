@@ -18,7 +18,7 @@ from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.exam.metrics.registry import find
 from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.columns import title_of
-from ianvs.results.report.values import cell_text
+from ianvs.results.report.values import cell_text, method_name
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results, load_results
 from ianvs.store import CaseStore
@@ -94,7 +94,7 @@ class SideRow:
 
     @property
     def name(self) -> str:
-        return row_name(self.algorithm, self.settings_text, self.testenv)
+        return method_name(self.algorithm, self.testenv, self.settings_text)
 
     @property
     def exams(self) -> set[str]:
@@ -111,11 +111,6 @@ class Side:
     metrics: Mapping[str, bool | None]
     modules: frozenset[str] = frozenset()
     is_report: bool = False
-
-
-def row_name(algorithm: str, settings: str, testenv: str) -> str:
-    """ "ewc (Strength=100) in online" """
-    return f"{algorithm}{f' ({settings})' if settings else ''}{f' in {testenv}' if testenv else ''}"
 
 
 def read_side(said: str | Path) -> Side:

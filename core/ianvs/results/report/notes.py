@@ -7,7 +7,8 @@ from ianvs.results.report.document import FailureGroup, Note
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
-from ianvs.results.report.ranking_table import row_name, varied
+from ianvs.results.report.ranking_table import varied
+from ianvs.results.report.values import method_name
 from ianvs.results.stats.standing import unseen_failure
 
 _SHOWN = 3  # subjects of one note
@@ -100,7 +101,7 @@ def _limits(told: ExamSignificance) -> Iterator[Note]:
             f"{len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from their median ({far}; "
             f"all: {every}); intervals take scores for normal draws, which these are not."
         )
-        yield Note("limit", collapsed, f"{told.rows[row]}{f' in {told.testenv}' if told.testenv else ''}", "row")
+        yield Note("limit", collapsed, method_name(told.rows[row], told.testenv), "row")
 
 
 def _bounds(leaderboard: Leaderboard) -> str:
@@ -116,7 +117,7 @@ def _bounds(leaderboard: Leaderboard) -> str:
 
 
 def _full_name(row: LeaderboardRow) -> str:
-    return f"{row_name(row)} ({row.settings() or 'no hyperparameters'})"
+    return f"{method_name(row.algorithm, row.testenv)} ({row.settings() or 'no hyperparameters'})"
 
 
 def _published(leaderboard: Leaderboard) -> list[str]:
@@ -172,7 +173,7 @@ def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
 def _which(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
     """ "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" where they are of several rows."""
     rows = list({row.id: row for row, _ in cases}.values())
-    names = list(dict.fromkeys(row_name(row) for row, _ in cases))
+    names = list(dict.fromkeys(method_name(row.algorithm, row.testenv) for row, _ in cases))
     if len(rows) > 1:
         return f"{len(cases)} cases of {', '.join(names)}"
     told = _seeds([failure.seed for _, failure in cases])

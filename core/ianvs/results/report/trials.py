@@ -4,14 +4,10 @@ from collections.abc import Sequence
 
 from ianvs.base.secrets import without_secrets
 from ianvs.results.report.document import Table, text_table
-from ianvs.results.report.values import Value
+from ianvs.results.report.values import Value, method_name
 from ianvs.store import Study, Trial
 
 _SHOWN = 10  # trials in the text; all of them are in trials.csv
-
-
-def study_name(study: Study) -> str:
-    return f"{study.algorithm}{f' in {study.testenv}' if study.testenv else ''}"
 
 
 def drawn_text(trial: Trial) -> str:
@@ -69,9 +65,10 @@ def search_table(study: Study) -> Table:
         ]
         for trial in shown
     ]
+    name = method_name(study.algorithm, study.testenv)
     left_out = f"The best {len(shown)} of {len(study.trials)}; all are in trials.csv."
     below = left_out if len(study.trials) > len(shown) else ""
-    return text_table("search", heads, lines, title=study_name(study), above=study_text(study), below=below)
+    return text_table("search", heads, lines, title=name, above=study_text(study), below=below)
 
 
 def trials_records(studies: Sequence[Study]) -> list[list[Value]]:
