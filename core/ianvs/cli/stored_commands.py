@@ -22,7 +22,8 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
 
 if TYPE_CHECKING:
-    from ianvs.results.comparing import Comparison, History
+    from ianvs.results.comparing.comparison import Comparison
+    from ianvs.results.comparing.history import History
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -257,7 +258,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from ianvs.results.report import render
+    from ianvs.results.report.terminal import render
 
     merged = ianvs.merge(options.sources, options.out)
     render(merged.results.leaderboard)

@@ -71,7 +71,7 @@ def test_workspaces_stand_in_the_order_of_their_commits(
     assert (found.metric, found.by_commit) == ("accuracy", True)
     assert [point.name for point in found.points] == [str(early), str(later)]
     assert [point.moment.month for point in found.points] == [3, 4]
-    assert [line.name for line in found.lines] == ["plain (noise=0.0)", "plain (noise=0.1)"]
+    assert [line.label for line in found.lines] == ["plain noise=0.0", "plain noise=0.1"]
     noisy = [
         np.mean(
             [r.metrics["accuracy"] for r in ianvs.load_results(workspace) if r.case.hyperparameters["noise"] == 0.1]

@@ -21,7 +21,7 @@ from ianvs.results.report.document import Picture
 from ianvs.results.report.gather import utc
 from ianvs.results.report.pictures import grid, standalone
 from ianvs.results.report.ranking_table import mean_and_spread
-from ianvs.results.report.values import Value, cell_text, method_name, telling
+from ianvs.results.report.values import Value, cell_text, telling
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.results.stored.provenance import output_of
@@ -55,10 +55,6 @@ class HistoryLine:
     testenv: str
     settings: str
     values: tuple[Summary | None, ...]
-
-    @property
-    def name(self) -> str:
-        return method_name(self.algorithm, self.testenv, self.settings)
 
     @property
     def label(self) -> str:

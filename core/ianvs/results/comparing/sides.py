@@ -16,8 +16,8 @@ from ianvs.base.package import JOB_FILE, job_path
 from ianvs.config import load_job
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.exam.metrics.registry import find
-from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.columns import title_of
+from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import cell_text, method_name
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results, load_results

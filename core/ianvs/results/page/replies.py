@@ -19,9 +19,8 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import find
 from ianvs.results.page.reply_file import Piece
-from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.charts.shown_rows import ShownRow
-from ianvs.results.report.leaderboard_row import RowKey
+from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.row_scores import finished
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.values import Value, cell_text

@@ -11,7 +11,7 @@ import numpy as np
 from ianvs.base.types import POOLED, CaseResult, ScoreMatrix, TestCase
 from ianvs.config.spec import SelectSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
-from ianvs.results.report import Chosen
+from ianvs.results.report.leaderboard import Chosen
 from ianvs.results.report.values import method_name
 from ianvs.results.stats import summarise
 from ianvs.results.stats.summary import Array
