@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -60,8 +60,7 @@ class Lookup:
         Raises ValueError that names every place looked at.
         """
         written = self._written(text)
-        starts = [start for start in (below, self.folder, self.working_directory) if start is not None]
-        tried = list(dict.fromkeys(absolute(start / written) for start in starts))  # an absolute path stays itself
+        tried = list(dict.fromkeys(self._candidates(written, below)))
         present = [path for path in tried if _exists(path)]
         for path in present:
             if want == "any" or (path.is_file() if want == "file" else path.is_dir()):
@@ -85,6 +84,12 @@ class Lookup:
         if "\0" in str(path):
             raise ValueError("the path has a NUL character in it. Remove it.")
         return path.expanduser() if path.parts[:1] == ("~",) else path
+
+    def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
+        # joining an absolute path gives that path alone
+        for start in (below, self.folder, self.working_directory):
+            if start is not None:
+                yield absolute(start / written)
 
 
 def absolute(path: Path) -> Path:
