@@ -88,7 +88,6 @@ class Estimator:
         return offer(function, x, **keywords)
 
     def evaluate(self, data: object, **keywords: object) -> object:
-        """Its own evaluation."""
         if _backend() == "keras":
             return offer(self.instance.evaluate, data, **keywords)
         return _by_name(self.instance.evaluate, "data", data, **keywords)

@@ -36,7 +36,6 @@ def data_problems(job: JobSpec) -> Iterator[Problem]:
 
 
 def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
-    """The files that the paradigms of the job read."""
     trains = any(algorithm.paradigm.name != "jointinference" for algorithm in job.algorithms)
     return [*(exam.dataset.train if trains else ()), *exam.dataset.test]
 
@@ -50,18 +49,14 @@ def setting_problems(job: JobSpec) -> Iterator[Problem]:
         if (name := algorithm.paradigm.name) in PRIVATE_PARADIGMS:
             why = f"'{name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
             yield Problem(why, algorithm.paradigm.place)
-        yield from _module_problems(algorithm)
+        for module in algorithm.modules:
+            built_in = _BUILT_IN.get(module.type)
+            if module.url is None and built_in is not None and module.name not in built_in:
+                but = f", and is not built in: {', '.join(built_in)}" if built_in else ""
+                message = f"{module.type} '{module.name}' has no url{but}. Write the path of its python file."
+                yield Problem(message, _place(module))
         for exam in job.testenvs:
             yield from _between(algorithm, exam)
-
-
-def _module_problems(algorithm: AlgorithmSpec) -> Iterator[Problem]:
-    for module in algorithm.modules:
-        built_in = _BUILT_IN.get(module.type)
-        if module.url is None and built_in is not None and module.name not in built_in:
-            but = f", and is not built in: {', '.join(built_in)}" if built_in else ""
-            message = f"{module.type} '{module.name}' has no url{but}. Write the path of its python file."
-            yield Problem(message, _place(module))
 
 
 def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:

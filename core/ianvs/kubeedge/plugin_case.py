@@ -85,7 +85,6 @@ class Case:
             yield
 
     def metric(self) -> tuple[str, Callable[..., Any]]:
-        """Name and function of the model_metric."""
         return self.work.model_metric.name, load_metric(self.work.model_metric)
 
     # Data
@@ -98,11 +97,9 @@ class Case:
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
 
     def source(self, file: str, data_type: str, func: Callable[[str], object] | None = None) -> BaseDataSource:
-        """The parsed file."""
         return datafiles.read(file, data_type, self.work.label, func)
 
     def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:
-        """The files of the split training file."""
         split = self.work.algorithm.data_setting(self.work.paradigm)
         assert split is not None  # of the paradigms that ask
         folder = self.root / "dataset"

@@ -64,8 +64,6 @@ class SpawnEngine(Engine):
 
 
 class _Child:
-    """The process of a task, and the threads that listen to it."""
-
     def __init__(self, task: Task, workload: Workload, folder: Path, events: queue.SimpleQueue[Event]) -> None:
         self._task, self._preload, self._events = task, workload.preload, events
         self._mark = uuid.uuid4().hex

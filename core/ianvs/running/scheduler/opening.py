@@ -53,7 +53,6 @@ def engine_problems(job: JobSpec) -> list[Problem]:
 
 
 def isolates(job: JobSpec) -> bool:
-    """Whether the engine that the job names gives tasks processes of their own."""
     return bool(getattr(_loaded(job.engine).target, "isolates", True))
 
 

@@ -8,16 +8,9 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.proc import cpu_seconds, seconds_below, status
-
-resource: Any
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
+from ianvs.processes.proc import cpu_seconds, resource, seconds_below, status
 
 
 @dataclass(frozen=True)
