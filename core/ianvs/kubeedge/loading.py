@@ -14,7 +14,7 @@ from typing import Any
 
 from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.config.spec import MetricSpec
-from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.work import Module, Work

@@ -11,8 +11,8 @@ from ianvs.base.types import Measure, RoundResult, ScoreMatrix
 from ianvs.config.contracts import ContractResult
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import MatrixMetric, find
+from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.datafiles import true_labels
-from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number, numbers_of
 from ianvs.kubeedge.storing import read_outcome, read_pickle

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.calls import Estimator, offer, positionals
+from ianvs.kubeedge.calls import Estimator, during, offer, positionals
 from ianvs.kubeedge.datafiles import paths_and_label
-from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.knowledge import Knowledge, source_of
 from ianvs.kubeedge.outcome import Outcome, number, numbers_of
 from ianvs.kubeedge.plugin_case import Case

@@ -19,10 +19,9 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
-from ianvs.running.planning.earlier import EarlierCase
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
-from ianvs.running.planning.stored_cases import stored_cases, stored_ids
+from ianvs.running.planning.stored_cases import EarlierCase, stored_cases, stored_ids
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
