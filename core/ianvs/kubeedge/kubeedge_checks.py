@@ -111,7 +111,10 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
 
 def code_problems(job: JobSpec) -> Iterator[Problem]:
     """Syntax, names that nothing registers, and packages that are not installed; nothing is imported."""
-    folders = _folders(job)
+    # Where modules and metrics look for what they import.
+    urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
+    home = [job.working_directory] if job.working_directory else []
+    folders = list(dict.fromkeys([*(url.parent for url in urls), *home]))
     seen: set[tuple[Path, str]] = set()
     files: list[Path] = []
     for what, name, url, place in _plugins(job):
@@ -153,13 +156,6 @@ def _plugins(job: JobSpec) -> Iterator[tuple[str, str, Path, Place | None]]:
 
 def _place(named: ModuleSpec | MetricSpec) -> Place | None:
     return named.places.get("name", named.place)
-
-
-def _folders(job: JobSpec) -> list[Path]:
-    """Where modules and metrics look for what they import: the folders of all modules, and the working directory."""
-    urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
-    home = [job.working_directory] if job.working_directory else []
-    return list(dict.fromkeys([*(url.parent for url in urls), *home]))
 
 
 def _syntax(file: Path) -> Problem | None:
