@@ -1,6 +1,7 @@
 """testenv.yaml: the data, how they arrive, and the metrics."""
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -14,6 +15,16 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "=": operator.eq,  # in our files, and in Ianvs's
+}
+"""By the `operator` of a `model_eval`."""
 
 
 @dataclass(frozen=True)

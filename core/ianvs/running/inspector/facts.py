@@ -108,7 +108,6 @@ def _elsewhere() -> Fed:
 
 
 def look_at_paradigm(spec: ParadigmSpec) -> Answer:
-    """`ParadigmFacts` of it."""
     return asdict(_paradigm_facts(spec))
 
 

@@ -10,16 +10,15 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import Failure, Sealing
+from ianvs.base.types import Failure, FailureKind, Sealing
 from ianvs.config.contracts import contract_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
@@ -104,7 +103,7 @@ def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> 
     store.begin(case, request.identity)
     if request.sealing == "none":
         return _examined(request, store, report, None)
-    with closing(LearnerSpawner(request)) as spawner:  # before this process holds anything of the exam
+    with contextlib.closing(LearnerSpawner(request)) as spawner:  # before this process holds anything of the exam
         return _examined(request, store, report, spawner)
 
 
@@ -198,13 +197,10 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
 
 
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
-    kind: Literal["memory", "exception"] = "exception"
-    if error_kind(error) in ("MemoryError", "OutOfMemoryError"):
-        kind = "memory"
+    kind: FailureKind = "memory" if error_kind(error) in ("MemoryError", "OutOfMemoryError") else "exception"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
     message = hide_secrets(str(error), known=request.secrets) or "(no message)"
-    gone = isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None
-    if gone:
+    if isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None:
         message = (
             f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"
         )

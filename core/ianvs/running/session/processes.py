@@ -84,7 +84,6 @@ class LearnerSpawner:
         return ours, spawned.body["pid"], tuple(spawned.body["missing"])
 
     def attend(self, printed: int) -> None:
-        """Pass on what a learner prints."""
         self._printing.append(Attendance(printed))
 
     def ended(self, pid: int) -> int:
@@ -124,8 +123,6 @@ class LearnerSpawner:
 
 
 class SpawnServer:
-    """The spawner's side."""
-
     def __init__(self, request: CaseRequest, folder: str) -> None:
         self._request, self._folder = request, folder
         self._seal = Seal(request.sealing, request.device)

@@ -187,7 +187,7 @@ class InlineLearner(Learner):
         super().__init__(request, _Direct(host), scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
-        with measure.stopwatch() as watch:
+        with measure.Stopwatch() as watch:
             super().train(step, valid, files)
         self.spent = watch.spent
 

@@ -79,7 +79,6 @@ class CaseRounds:
         self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
 
     def go(self) -> None:
-        """Go through the steps that are not complete yet, in order."""
         folder = self._store.files(self._id)
         folder.mkdir(parents=True, exist_ok=True)
         self.ready = self.learner.prepare(folder)
@@ -104,7 +103,6 @@ class CaseRounds:
         return self._data_server.saw_past_rounds or self.learner.state.past
 
     def _handle(self, name: str, told: Message) -> Message | None:
-        """What the learner's process, or a copy of it, wants."""
         if name == "progress":
             said = read(Progress, told.body)
             self._report(said.model_dump(exclude_none=True))
