@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
 from ianvs.exam.kinds.conversation_kind import ConversationKind
+from ianvs.exam.kinds.picture_kind import PictureKind
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import find
@@ -90,6 +91,12 @@ class Exams:
     def any_questions(self) -> bool:
         """Whether any exam that was asked for is one of conversations."""
         return any(self._known.values())
+
+    def show_answers(self, case: Path | None) -> bool:
+        """Whether the page shows pictures or conversations of the exam of a case, which has this folder."""
+        exam_id = "" if case is None else CaseStore(case.parents[1]).exam_id(case.name)
+        record = self._store.record(exam_id) if exam_id else None
+        return record is not None and record.kind in (ConversationKind.name, PictureKind.name)
 
     def questions(self, exam_id: str) -> list[AskedTest] | None:
         """[test set]; None where the exam is not one of conversations."""
