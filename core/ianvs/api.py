@@ -149,10 +149,10 @@ def run(
             return results
 
 
-def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
+def plan(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[CaseOptions]) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
     with _loaded(path, CaseOptions, options) as (job, inspector):
-        return require_files(job, inspector).checked_plan()
+        return require_files(job, inspector, watcher).checked_plan()
 
 
 def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
@@ -207,10 +207,7 @@ def prune(
         plan_ = require_files(job, inspector).checked_plan()
     if not plan_.store.root.is_dir():
         raise IanvsError(nothing_stored(job.workspace))
-    wanted = {planned.case.id for planned in plan_.stored()}
-    for name in JobStore.names(job.workspace):
-        record = JobStore(job.workspace, name).read() or {}
-        wanted.update(case["id"] for case in record.get("cases", ()))
+    wanted = JobStore.case_ids(job.workspace).union(planned.case.id for planned in plan_.stored())
     kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
     found = [one for one in prunable(plan_.store, wanted) if one.kind in kinds]
     for one in found:

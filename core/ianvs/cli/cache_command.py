@@ -23,7 +23,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _cache(options: argparse.Namespace) -> int:
     from ianvs.base.errors import IanvsError, shown_path
-    from ianvs.exam.data.cache import in_units
+    from ianvs.exam.data.pace import in_units
     from ianvs.exam.data.cache_entries import CacheEntry, cache_entries, remove_entries
 
     below = options.workspace / "cache"

@@ -320,7 +320,7 @@ class CaseStore:
         within = {n: numbers(row) for n, row in (between or {}).items()}
         told = {"values": numbers(values), "details": parts_of(details), "between": within, "about": dict(about or {})}
         without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
-        told |= {name: packed(values) for name, values in without if values is not None}
+        told |= {name: packed(values) for name, values in without if values is not None and np.size(values)}
         self._write(case_id, _score_name(key, after), told)
 
     def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:
