@@ -430,9 +430,7 @@ def _write(results: Results, again: str, page_only: bool = False) -> None:
             write_reports(leaderboard, results.reported, results.rank, store.folder, **about)
         with not_collecting():
             selected = leaderboard.select(results.rank)
-            write_page(
-                selected, results.passed, results.reported, store.folder, workspace=results.workspace, **about
-            )
+            write_page(selected, results.passed, results.reported, store.folder, workspace=results.workspace, **about)
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "

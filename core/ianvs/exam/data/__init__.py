@@ -12,10 +12,10 @@ from ianvs.base.errors import DataError, Place, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.authored import authored
 from ianvs.exam.data.cache import Progress, slice_of
+from ianvs.exam.data.contents import Say
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.doubts import doubts_of, find_doubts
 from ianvs.exam.data.encoded_pictures import try_pictures
-from ianvs.exam.data.contents import Say
 from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.fingerprint import files_fingerprint
 from ianvs.exam.data.handed_files import check_handed, handed_fingerprint

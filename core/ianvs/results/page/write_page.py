@@ -114,7 +114,7 @@ def page_text(
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
 ) -> str:
-    """The page; passed, results: as of `write_page`. Whatever a name, a message or a reply says, it is shown as text."""
+    """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text."""
     from jinja2.utils import htmlsafe_json_dumps
 
     document = document_of(leaderboard, title, command, provenance=provenance)

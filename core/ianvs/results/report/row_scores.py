@@ -195,7 +195,7 @@ def _part_means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]
 
 
 class PassedScores:
-    """What pictures show of rows, kept while all results pass by on their way to the leaderboard, which reads them once.
+    """What pictures show of rows, kept while the results pass by to the leaderboard: they are read once for both.
 
     seeds: how many cases belong to a row. failed: hyperparameters of failed cases, by id. examples: of each exam a
     finished result's folder.
