@@ -22,12 +22,12 @@ from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
-from ianvs.exam.data.returned import ReadLabels, store_returned
+from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.typed_labels import ReadLabels, label_reader
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
-_DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
@@ -101,16 +101,13 @@ def call_function(question: Question) -> Answer:
 
 def _reader(question: Question) -> ReadLabels | None:
     """What makes labels of the type that the testenv says of what is returned."""
-    if question["data_type"] is None:
+    of = question["data_type"]
+    if of is None:
         return None
     given = question["classes"]
 
     def read(y: object, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
-        url, name = question["data_type"] or (None, "")
-        found: tuple[NDArray[Any], tuple[str, ...]] = (
-            load(url, name, _DATA_TYPES).target().read(y, classes if given is None else tuple(given))
-        )
-        return found
+        return label_reader(*of)(y, classes if given is None else tuple(given))
 
     return read
 

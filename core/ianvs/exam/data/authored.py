@@ -25,10 +25,10 @@ from ianvs.exam.data.index import files_listing
 from ianvs.exam.data.listing import Listing, SourceError, column
 from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS
 from ianvs.exam.data.sources import PARTS, domain_names, select
+from ianvs.exam.data.typed_labels import type_facts
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-_DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 VERSION = 2  # part of every key: raise it when the same return is stored otherwise
 
 
@@ -172,10 +172,3 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
 
 def _type_name(spec: DatasetSpec) -> str | None:
     return None if spec.data_type is None else spec.data_type.name
-
-
-def type_facts(spec: DatasetSpec) -> dict[str, object]:
-    """What tells an author's data type from another one of the same name; {} where none is said."""
-    if (of := spec.data_type) is None:
-        return {}
-    return {"data_type": of.name, "source": source_of(None if of.url is None else str(of.url), of.name, _DATA_TYPES)}

@@ -16,6 +16,7 @@ from ianvs.exam.data.arrays import PACKED, array_files
 from ianvs.exam.data.contents import contents
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
+from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
 
 _BLOCK = 4096  # samples whose names are text at a time
@@ -44,7 +45,8 @@ def files_fingerprint(spec: DatasetSpec, cache_dir: Path, listings: tuple[Listin
     Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
     """
     known = zip(PARTS, listings or (None, None), strict=True)
-    return settings_digest(spec, {part: _part(spec, part, cache_dir, listing) for part, listing in known})
+    found = {part: _part(spec, part, cache_dir, listing) for part, listing in known}
+    return settings_digest(spec, {**found, **type_facts(spec)})
 
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from ianvs.base.errors import DataError, closest, one_line
 from ianvs.exam.data.arrays import COLUMNS, plain_array
 from ianvs.exam.data.sources import PARTS
+from ianvs.exam.data.typed_labels import ReadLabels
 
 CONVERSATIONS = "conversations.jsonl"
 LABELS = "y.jsonl"
 TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
-ReadLabels = Callable[[object, tuple[str, ...] | None], tuple[NDArray[Any], tuple[str, ...]]]
-"""Makes the column `y`, and the names of the classes, of labels as they were returned. Raises ValueError."""
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, or a list of conversations'
 

@@ -19,6 +19,7 @@ from ianvs.exam.data.index import PICTURE_SUFFIXES, read_lines
 from ianvs.exam.data.listing import Listing, SourceError, all_different, column, join
 from ianvs.exam.data.records import read_records
 from ianvs.exam.data.tables import read_table
+from ianvs.exam.data.typed_labels import typed
 
 PARTS = ("train", "test")
 WITH_FIELDS = (".csv", ".json", ".jsonl")
@@ -34,7 +35,7 @@ def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
     train, test = _each(lambda part: read_part(spec, part), PARTS)
-    return train, test
+    return typed((train, test), spec)
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
@@ -107,7 +108,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
                 return read_conversations(records, spec)
             return read_table(source, spec, records)
         case packed if packed in PACKED:
-            return read_arrays(source, part, spec.layout)
+            return read_arrays(source, part, spec.layout, spec.data_type and spec.data_type.name)
         case other:
             known = one_line([".txt", *WITH_FIELDS, *PACKED])
             message = f"don't know how to read '{other}'; expected {known} or a folder."

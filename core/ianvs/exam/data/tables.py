@@ -60,9 +60,10 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
         return quickly
     table = _read_csv(source.path) if records is None else _of_records(records)
     label = _label_column(table, spec)
-    labels = [_token(value) for value in table.values(label)]
+    values = table.values(label)
+    labels = [_token(value) for value in values] if spec.data_type is None else [""] * len(values)
     empty = [table.place(row) for row, token in enumerate(labels) if not token]
-    if empty:
+    if empty and spec.data_type is None:
         raise SourceError(summary([Problem(f"the column '{label}' is empty.", place) for place in empty]))
     domain = _domain_column(table, spec)
     domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
@@ -70,14 +71,16 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     sample = table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
     text = table.named([TEXT_COLUMN])
     if sample is None and text is not None:
-        return _listing(table, "text", column(table.values(text)), "text", column(table.values(label)), domains)
+        return _listing(table, "text", column(table.values(text)), "text", column(values), domains)
+    written = column(labels if spec.data_type is None else values)
     numbers, odd = _numbers(table, features)
     if numbers is not None:
-        return _listing(table, "arrays", numbers, "class", column(labels), domains)
+        return _listing(table, "arrays", numbers, "class", written, domains)
     if sample is None:
         raise SourceError([_no_sample_column(table, features, odd)])
     paths = [str(value).strip() for value in table.values(sample)]
-    return files_listing(table.path, spec, paths, labels, table.lines, domains)
+    listing = files_listing(table.path, spec, paths, labels, table.lines, domains)
+    return listing if spec.data_type is None else replace(listing, labels=written)
 
 
 def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
