@@ -63,7 +63,7 @@ class Multilabel(DataType):
         return lambda found, where: checked_scores(found, count, classes, where)
 
     def perfect(self, labels: NDArray[Any]) -> NDArray[np.float32]:
-        return labels.astype(np.float32)
+        return (0.25 + 0.5 * labels).astype(np.float32)  # no class indices: scores of these are refused
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
         """(N, ceil(C / 8)): eight classes a byte."""

@@ -46,9 +46,7 @@ class DataType:
         classes: the names that are given; None: they are found in the labels. Raises ValueError, in words that name
         the sample and the remedy.
         """
-        raise ValueError(
-            f"{self.name} data are known by the form of their labels. Take `data_type` out."
-        )
+        raise ValueError(f"{self.name} data are known by the form of their labels. Take `data_type` out.")
 
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_] | None:
         """(N, C) which classes each label is about, where it may be several; None: it is of one, or of none."""
