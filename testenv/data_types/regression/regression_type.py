@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.data.arrays import plain_array
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, one_for_each
 
@@ -25,7 +24,7 @@ class Regression(DataType):
         if classes:
             raise ValueError("numbers to be estimated have no classes. Take the names of classes out.")
         try:
-            array = plain_array(given)
+            array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
             if array.dtype == object:  # a column of numbers or of lists of them
                 array = np.array(array.tolist())
             numbers = array.astype(np.float64)

@@ -14,7 +14,6 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.metrics.registry import metrics
 from ianvs.exam.scenarios import build_exam
 from ianvs.exam.scenarios.request import ScenarioRequest
 from ianvs.testenv.scenarios.class_incremental import ClassIncremental

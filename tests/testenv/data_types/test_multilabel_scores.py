@@ -80,7 +80,7 @@ def test_worked_values_of_classes_that_arrive_over_time() -> None:
         for rows, group in zip(kept, case["groups"], strict=True)
     ]
     np.testing.assert_allclose(np.reshape(pictures, (3, 3)), case["R_pictures"], rtol=0, atol=1e-9)
-    taught = [tuple(sum(case["groups"][: k + 1], [])) for k in range(3)]
+    taught = [tuple(c for group in case["groups"][: k + 1] for c in group) for k in range(3)]
     seen = [score(BY_NAME["mAP_seen"], truth, s, seen=classes) for s, classes in zip(answers, taught, strict=True)]
     np.testing.assert_allclose(seen, case["seen_mAP"], rtol=0, atol=1e-9)
 
