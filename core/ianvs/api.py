@@ -22,19 +22,13 @@ from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
-from ianvs.results.comparing import (
-    Comparison,
-    History,
-    Merged,
-    compare_sides,
-    history_of,
-    merge_workspaces,
-    read_side,
-    stored_results,
-)
-from ianvs.results.exports import export_results
-from ianvs.results.page import write_page
-from ianvs.results.report import write_reports
+from ianvs.results.comparing.comparison import Comparison, compare_sides
+from ianvs.results.comparing.history import History, history_of
+from ianvs.results.comparing.merging import Merged, merge_workspaces
+from ianvs.results.comparing.sides import read_side, stored_results
+from ianvs.results.exports.exporting import export_results
+from ianvs.results.page.write_page import write_page
+from ianvs.results.report.build_document import write_reports
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect

@@ -92,6 +92,7 @@ def exact_match(record: EvaluationRecord) -> float:
 
 @score_metric(
     "linear_probe_accuracy",
+    asks=("linear_probe",),
     formula="|{n : probe[n] == y_true[n]}| / N, probe a linear classifier trained on the learner's frozen features",
     source="Alain & Bengio 2016 (arXiv 1610.01644); of continual learners Davari et al. 2022 (CVPR, arXiv 2203.13381)",
 )

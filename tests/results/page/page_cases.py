@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.types import CaseResult, ScoreMatrix
-from ianvs.results.page import page_text
 from ianvs.results.page.replies import Exams
-from ianvs.results.report import Leaderboard
+from ianvs.results.page.write_page import page_text
+from ianvs.results.report.leaderboard import Leaderboard
 from tests.results.report.report_cases import board, result
 
 __all__ = ["learned", "page_of", "square"]

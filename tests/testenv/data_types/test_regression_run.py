@@ -86,7 +86,7 @@ def test_errors_in_domains_and_what_is_forgotten_in_their_direction(tmp_path: Pa
 
 
 def test_a_stream_of_numbers(tmp_path: Path) -> None:
-    testenv = edited(TESTENV, "domain-incremental", "online, rounds: 2, batch: 4")
+    testenv = edited(TESTENV, "domain-incremental", "online, rounds: 2, batch: 3")
     testenv = testenv.partition("metrics:")[0] + "metrics: [{name: MSE}, {name: RMSE}]\n"
     [case] = ianvs.run(job(tmp_path, testenv, score="MSE"))
     assert case.status == "finished", case.failure

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import parsed, sealed_text
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.arrays import PACKED, array_files
+from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.contents import contents
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
+from ianvs.exam.data.table_forms import source_files
 from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
 
@@ -56,12 +57,14 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
         # Pairs, not a mapping: their order gives the classes their numbers. Lists of unused domains don't count.
         classes = [[domain, spec.classes.get(domain)] for domain in spec.using or spec.classes]
     settings = {"image_size": spec.image_size, "classes": classes, "using": spec.using, "label": spec.label}
+    settings |= {"input": spec.input} if spec.input is not None else {}
+    settings |= {"test_share": [spec.test_share, spec.test_seed]} if spec.test_share is not None else {}
     return digest_of({"version": VERSION, **settings, **facts})
 
 
 def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None) -> dict[str, object]:
     sources = sources_of(spec, part)
-    held = [[os.fspath(path) for path in array_files(source.path).values()] for source in sources]
+    held = [[os.fspath(path) for path in source_files(source.path)] for source in sources]
     files = [path for paths in held for path in paths if Path(path).is_file()]
     contents = dict(zip(files, file_digests(files, cache_dir), strict=True))
     described = [

@@ -1,9 +1,11 @@
 """Labels of a data type that the testenv says (`data_type`): the type itself reads them."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Place, PluginError, Problem
@@ -26,7 +28,7 @@ def label_reader(url: str | None, name: str) -> ReadLabels:
 def typed(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part of files, labels read by the data type that `spec` says, if it says one.
 
-    Names of classes that are given nowhere are found in the training part. Raises SourceError, with the line of the
+    Names of classes that are given nowhere are found in both parts. Raises SourceError, with the line of the
     first sample that is wrong where there are lines.
     """
     if (of := spec.data_type) is None:
@@ -38,19 +40,20 @@ def typed(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, L
         read = label_reader(_url(of), of.name)
     except PluginError as error:
         raise SourceError([Problem(str(error), place)]) from None
-    train, names = _read(parts[0], read, spec.classes or parts[0].classes, of.name)
-    test, _ = _read(parts[1], read, names, of.name)
+    names = spec.classes or parts[0].classes
+    if names is None:
+        with suppress(ValueError):  # which one of the parts will say
+            _, names = read(np.concatenate([listing.labels for listing in parts]), None)
+    train, test = (_read(listing, read, names, of.name) for listing in parts)
     return train, test
 
 
-def _read(
-    listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, of: str
-) -> tuple[Listing, tuple[str, ...]]:
+def _read(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, of: str) -> Listing:
     try:
         labels, names = read(listing.labels, names)
     except ValueError as error:
         raise SourceError([Problem(str(error), _first_wrong(listing, read, names))]) from None
-    return replace(listing, label_form=of, labels=labels, classes=names), names
+    return replace(listing, label_form=of, labels=labels, classes=names)
 
 
 def _first_wrong(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None) -> Place:

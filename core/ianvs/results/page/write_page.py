@@ -19,7 +19,6 @@ from ianvs.base.types import CaseResult
 from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables
 from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
 from ianvs.results.page.reply_file import write_reply_file
-from ianvs.results.report import Leaderboard
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.charts.critical_difference import critical_difference
 from ianvs.results.report.charts.exam_charts import class_bars, exam_charts
@@ -28,6 +27,7 @@ from ianvs.results.report.charts.parallel import parallel_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, shown_rows
 from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
 from ianvs.results.report.document import FIRST
+from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
 from ianvs.results.report.row_tables import csv_of

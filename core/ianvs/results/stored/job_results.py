@@ -19,9 +19,10 @@ from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec, S
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import find, resolve
-from ianvs.results.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.report.document import TO_KNOW, Note
+from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
 from ianvs.results.report.notes import notes_of
+from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
 from ianvs.results.stored.case_results import Reference, ReferenceScores, read_case
 from ianvs.results.stored.selection import is_winner, select
 from ianvs.store import CaseState, CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
@@ -185,8 +186,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
 
     Raises DamagedError where the job's record, or what a case is, can't be believed.
     """
-    workspace = Path(workspace).resolve()
-    name = name_of_job(workspace, job)
+    name, workspace = name_of_job(Path(workspace), job), Path(workspace).resolve()
     file = JobStore(workspace, name).path
     record = JobStore(workspace, name).read()
     assert record is not None, "its name was found by its record"
@@ -220,7 +220,9 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
             algorithm: {name: as_record(PublishedSpec, one, file) for name, one in stored.items()}
             for algorithm, stored in record.get("published", {}).items()
         },
-        job_notes=tuple(_note(stored, file) for stored in record.get("notes", ())),
+        job_notes=tuple(  # a text alone is one of ianvs 0.2 and earlier
+            Note("data", one) if isinstance(one, str) else as_record(Note, one, file) for one in record.get("notes", ())
+        ),
         studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
         contract=record.get("contract", NATIVE),
     )
@@ -268,11 +270,6 @@ def record_of(results: Results) -> dict[str, object]:
         },
         "provenance": dict(results.provenance),
     }
-
-
-def _note(stored: str | Mapping[str, Any], file: Path) -> Note:
-    """A text alone is one of ianvs 0.2 and earlier."""
-    return Note("data", stored) if isinstance(stored, str) else as_record(Note, stored, file)
 
 
 def _without_places(spec: PublishedSpec | RankSpec | SelectSpec) -> dict[str, object]:
