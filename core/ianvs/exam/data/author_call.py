@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError, Place, PluginError
 from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
-from ianvs.config.spec import DatasetSpec, ModuleSpec
+from ianvs.config.spec import DatasetSpec, DataTypeSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.returned import store_returned
@@ -92,7 +92,9 @@ def call_function(question: Question) -> Answer:
         line = _line(loaded.target)
         try:
             with loaded.active() as function:
-                spec = DatasetSpec(**question["settings"], **named)
+                of = question["data_type"]
+                typed = None if of is None else DataTypeSpec(of[1], url=None if of[0] is None else Path(of[0]))
+                spec = DatasetSpec(**question["settings"], **named, data_type=typed)
                 returned = function(**options, **offered)
                 stored = store_returned(returned, folder, f"{name}()", spec, _reader(question))
         except SourceError as broken:

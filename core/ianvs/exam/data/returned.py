@@ -167,7 +167,13 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     said = np.array([str(json.loads(line).get("domain", "")) for line in lines])
     labels = arrays.get("y.npy", np.zeros((count, 0)) if told else said)  # of a type of its own: no classes to keep
     domains = arrays.get("domain.npy", said if lines else np.full(count, ""))
-    shared = shared_out(labels.tolist(), labels.ndim == 1, domains.tolist(), spec.test_share or 0.0, spec.test_seed)
+    shared = shared_out(
+        labels.tolist(),
+        labels.ndim == 1 and labels.dtype.kind != "f",
+        domains.tolist(),
+        spec.test_share or 0.0,
+        spec.test_seed,
+    )
     for folder, taken in zip((train, test), shared, strict=True):
         for name, array in arrays.items():
             _save(folder / name, array[taken])
