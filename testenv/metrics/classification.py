@@ -117,7 +117,8 @@ def linear_probe_accuracy(record: EvaluationRecord) -> float:
 def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
     """Share of each class's samples that are predicted right; a class without samples has none."""
     values = _recalls(record)
-    return {record.classes[label]: float(values[label]) for label in np.flatnonzero(~np.isnan(values)).tolist()}
+    known = np.flatnonzero(~np.isnan(values))
+    return {record.classes[label]: value for label, value in zip(known.tolist(), values[known].tolist(), strict=True)}
 
 
 SCORES = defined_in(globals(), Metric)

@@ -195,7 +195,10 @@ class LiveProgress(_Progress):
     def said_of(self, what: str, said: str) -> None:
         if not said.endswith(" left"):  # else it is soon another
             self._say(f"preparing {what}: {said}")
-        elif self._data is not None:
+        else:
+            if self._data is None:
+                self.preparing(what, 0.0)
+            assert self._data is not None
             self._progress.update(self._data, note=f"%, {said}")
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:

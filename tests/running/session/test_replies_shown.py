@@ -12,7 +12,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError, PluginError
-from ianvs.testenv.questions.teacher_forced import TeacherForced
+from ianvs.testenv.questions.forced_replies import TeacherForced
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.cache import Progress, entry, forget, is_whole
-from ianvs.exam.data.contents import known_contents
+from ianvs.exam.data.contents import Say, known_contents
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
@@ -72,10 +72,12 @@ def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
     return found or kept_seen(_list(key), cache_dir)
 
 
-def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path) -> str | None:
+def keep_table(
+    parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path, say: Say = None
+) -> str | None:
     """Keep what saves reading the parts again, which nothing is wrong with. Their fingerprint, if it was kept."""
     form = parts[0].form
-    fingerprint = files_fingerprint(spec, cache_dir, parts)
+    fingerprint = files_fingerprint(spec, cache_dir, parts, say)
     files = _files_of(parts)
     facts = [known_contents(paths.tolist(), cache_dir)[0] for paths in files]
     if any((one < 0).any() for one in facts):  # a file was written just now, and may change once more

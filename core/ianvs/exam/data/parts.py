@@ -134,7 +134,7 @@ class Held:
     def nbytes(self) -> int:
         return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
 
-    def seen_as(self, present: Callable[[NDArray[Any]], NDArray[Any]]) -> "Held":
+    def seen_as(self, present: Callable[[NDArray[Any]], NDArray[Any]]) -> Held:
         """The same, where it is no numbers as `present` shows it."""
         return self if isinstance(self._values, np.ndarray) else Held(self._values, present)
 

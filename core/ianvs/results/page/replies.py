@@ -89,6 +89,12 @@ class Exams:
         """Whether any exam that was asked for is one of conversations."""
         return any(self._known.values())
 
+    def show_answers(self, case: Path | None) -> bool:
+        """Whether the page shows pictures or conversations of the exam of a case, which has this folder."""
+        exam_id = "" if case is None else CaseStore(case.parents[1]).exam_id(case.name)
+        record = self._store.record(exam_id) if exam_id else None
+        return record is not None and record.shows != ""
+
     def questions(self, exam_id: str) -> list[AskedTest] | None:
         """[test set]; None where the exam is not one of conversations."""
         if exam_id not in self._known:

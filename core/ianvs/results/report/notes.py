@@ -1,6 +1,7 @@
 """What a reader has to know beside the numbers: one list, made once of a leaderboard, that every view shows."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ianvs.results.report.columns import AGREES
 from ianvs.results.report.document import FailureGroup, Note
@@ -21,16 +22,15 @@ def notes_of(leaderboard: Leaderboard) -> tuple[Note, ...]:
 
 def _merged(notes: Sequence[Note]) -> list[Note]:
     """What is said of several is said once, with their number."""
-    subjects: dict[tuple[str, str], dict[str, None]] = {}
+    same: dict[tuple[str, str], list[Note]] = {}
     for note in notes:
-        subjects.setdefault((note.kind, note.text), {})[note.subject] = None
-    merged: dict[tuple[str, str], Note] = {}
-    for note in notes:
-        of = [subject for subject in subjects[note.kind, note.text] if subject]
+        same.setdefault((note.kind, note.text), []).append(note)
+    merged = []
+    for first, *others in same.values():
+        of = list(dict.fromkeys(note.subject for note in (first, *others) if note.subject))
         more = f" and {len(of) - _SHOWN + 1} more" if len(of) > _SHOWN else ""
-        subject = f"{'; '.join(of[: _SHOWN - 1 if more else _SHOWN])}{more}"
-        merged.setdefault((note.kind, note.text), Note(note.kind, note.text, subject, note.about, note.remedy))
-    return list(merged.values())
+        merged.append(replace(first, subject=f"{'; '.join(of[: _SHOWN - 1 if more else _SHOWN])}{more}"))
+    return merged
 
 
 def _notes(leaderboard: Leaderboard) -> Iterator[Note]:

@@ -43,19 +43,19 @@ def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], fold
 def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
     """What report.html draws, for all rows that lack no case. results: read once."""
     rows = complete_rows(leaderboard)
-    means, parts, streams = MatrixMeans(rows), ClassScores(rows), StreamCurves(rows)
+    means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     sheets = []
     for key, result in finished(rows, results):
         for collector in (means, parts, streams):
             collector.add(key, result)
         if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):
             sheets.append(_scenes(rows[key], sheet))
-    by_part = parts.means()
+    by_part = parts.means(rows)
     heatmaps: list[Picture] = []
     bars: list[Picture] = []
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
         shown = shown_rows(leaderboard, exam)
-        scores = means.of_exam(exam)
+        scores = means.of_exam(rows, exam)
         charts = exam_charts("e", leaderboard, exam, shown, scores)
         yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
         yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))

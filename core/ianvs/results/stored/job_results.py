@@ -22,6 +22,7 @@ from ianvs.exam.metrics.registry import find, resolve
 from ianvs.results.report.document import TO_KNOW, Note
 from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
 from ianvs.results.report.notes import notes_of
+from ianvs.results.report.row_scores import PassedScores
 from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
 from ianvs.results.stored.case_results import Reference, ReferenceScores, read_case
 from ianvs.results.stored.selection import is_winner, select
@@ -119,23 +120,34 @@ class Results:
             lines.append(f"  {row.rank}. {row.algorithm}{exam}: {scores}")
         return "\n".join([*lines, "  .leaderboard_frame, .cases and .rounds have it all, as pandas frames."])
 
-    @cached_property
+    @property
     def leaderboard(self) -> Leaderboard:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
+        return self._seen[0]
+
+    @property
+    def passed(self) -> PassedScores:
+        """What pictures show of its rows."""
+        return self._seen[1]
+
+    @cached_property
+    def _seen(self) -> tuple[Leaderboard, PassedScores]:
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
         asked = [shown[name] for name in self.columns]
+        seeds = self.seeds if self._chosen is None else self._chosen.seeds
+        passed = PassedScores(seeds)
         board = build_leaderboard(
-            self.reported,
+            passed.watch(self.reported),
             self.rank,
             asked,
             self.columns,
-            self.seeds if self._chosen is None else self._chosen.seeds,
+            seeds,
             self.workspace,
             published=self.published,
             chosen=self._chosen,
             contract=self.contract,
         )
-        return replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes))
+        return replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes)), passed
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -1,6 +1,6 @@
 """A job -> its test cases in a fixed order, and for each what is to be done and why."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -11,7 +11,7 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.contracts import contract_named, contract_of
-from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec, secrets_in
+from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
@@ -198,16 +198,22 @@ class Plan:
                 yield case, found
 
 
-def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] = ()) -> Plan:
+def make_plan(
+    job: JobSpec,
+    inspector: Inspector,
+    samples: Sequence[str | None] = (),
+    say: Callable[[DatasetSpec, str], object] = lambda dataset, said: None,
+) -> Plan:
     """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read.
 
-    samples: fingerprints of the samples of each testenv, where `data.checked` has told them.
+    samples: fingerprints of the samples of each testenv, where `data.checked` has told them. say: told how the reading
+    of files goes on.
     """
     algorithms: list[PlannedAlgorithm] = []
     scores = []
     students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))
     for exam, known in zip_longest(job.testenvs, samples):
-        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known)
+        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known, partial(say, exam.dataset))
         name = exam.name if len(job.testenvs) > 1 else ""
         for spec, paradigm in students:
             facts = exam_identity(exam, spec, paradigm, fingerprint)

@@ -16,6 +16,7 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import contract_of
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.spec import (
+    DatasetSpec,
     DataTypeSpec,
     JobSpec,
     MetricSpec,
@@ -94,7 +95,11 @@ class Preflight:
 
     @cached_property
     def plan(self) -> Plan:
-        return make_plan(self.job, self.inspector, self.samples)
+        return make_plan(self.job, self.inspector, self.samples, self.said_of)
+
+    def said_of(self, dataset: DatasetSpec, said: str) -> None:
+        """How the reading of files goes on."""
+        self.listener.said_of(dataset.name or "data", said)
 
     @property
     def engine(self) -> Engine:
@@ -163,7 +168,9 @@ def data_problems(flight: Preflight) -> Iterator[Problem]:
         found = [data.Checked(list(theirs))]
     else:
         cache, seconds = job.workspace / "cache", job.limits.check_seconds
-        found = [data.checked(exam.dataset, cache, seconds) for exam in job.testenvs]
+        found = [
+            data.checked(exam.dataset, cache, seconds, partial(flight.said_of, exam.dataset)) for exam in job.testenvs
+        ]
     flight.samples = tuple(one.samples for one in found)
     for one in found:
         yield from one.problems

@@ -17,7 +17,7 @@ from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engi
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
 from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes
-from ianvs.store import CaseState
+from ianvs.store import CaseState, JobStore
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ def run_job(
 
         def go(plan: Plan) -> CaseLoop:
             nonlocal ran
+            JobStore(job.workspace, job.name).begin(case.id for case, _ in plan.cases())
             loop = _loop(engine, plan, listener, provenance)
             loop.go()
             ran += loop.ran

@@ -65,9 +65,9 @@ def preflight(
     return found.checked_plan()
 
 
-def require_files(job: JobSpec, inspector: Inspector) -> Preflight:
+def require_files(job: JobSpec, inspector: Inspector, listener: Listener | None = None) -> Preflight:
     """Make those checks that cost no more than reading. Raises ConfigError with all slips."""
-    found = Preflight(job, inspector)
+    found = Preflight(job, inspector, listener=listener or Listener())
     found.make(FILES)
     found.insist()
     return found

@@ -60,7 +60,8 @@ class SavingTrial:
             [back] = loaded()
             others = _others(was, back)
             if others and self._examined:  # which may have changed what it answers
-                others = _others(*now(), back)
+                [was] = now()
+                others = _others(was, back)
             if not others:
                 return ""
             count = len(back.labels)
