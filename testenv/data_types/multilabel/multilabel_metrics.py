@@ -101,13 +101,18 @@ _Read = Callable[..., float | Mapping[str, float]]
 
 
 def _metric(name: str, summary: str, formula: str, source: str, read: _Read, options: type, **more: Any) -> Metric:
-    plain = Metric(name, "score", summary, source=source, formula=formula, function=read, **more)
+    def function(**given: Any) -> _Read:
+        found = partial(read, **given)
+        found.__doc__ = summary
+        return found
+
+    plain = Metric(name, "score", summary, source=source, formula=formula, function=function(), **more)
 
     def configured(spec: MetricSpec) -> Metric:
         given, problems = check_options(options, spec.options, f"metric '{name}'", spec.place, {})
         if given is None:
             raise ConfigError(problems)
-        return replace(plain, function=partial(read, **given.model_dump()))
+        return replace(plain, function=function(**given.model_dump()))
 
     return replace(plain, configure=configured)
 

@@ -17,6 +17,7 @@ def _metric(name: str, formula: str) -> Metric:
             raise ValueError("this metric is for numbers to be estimated (`data_type: regression`)")
         return score(truth, said)
 
+    function.__doc__ = score.__doc__
     summary = (score.__doc__ or "").partition("\n")[0]
     return Metric(
         name, "score", summary, errors.HIGHER_IS_BETTER[name], source="scikit-learn", formula=formula, function=function
