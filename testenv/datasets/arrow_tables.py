@@ -40,6 +40,7 @@ from ianvs.exam.data.tables import (
     table_listing,
     token,
 )
+from ianvs.exam.data.typed_labels import type_name
 
 __all__ = ["FORMS"]
 
@@ -112,9 +113,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
     )
     called = dict.fromkeys(arrays, path.name)
     usual: Layout | None = "NHWC" if held.x.dtype == np.uint8 and held.x.shape[-1] == 3 else None  # as decoded
-    return arrays_listing(
-        arrays, path.stem, Place(path), called, held.classes, spec.layout, usual, spec.data_type and spec.data_type.name
-    )
+    return arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, usual, type_name(spec))
 
 
 def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:

@@ -25,7 +25,7 @@ __all__ = ["MULTILABEL"]
 
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
-Formula = Callable[[Counts, Counts, Counts, int], Any]
+Formula = Callable[..., Any]
 """Of TP, answered labels and true labels, and out of how many: of each class, of each sample, or of all pairs."""
 
 
@@ -50,8 +50,9 @@ class DecisionOptions(Options):
 def _of(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDArray[np.uint8], Values]:
     """(N, K) truths and scores of `classes`; None: of all."""
     truth, scores = record.y_true, record.y_pred
-    told = isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray)
-    if not told or truth.dtype != np.uint8 or truth.ndim != 2 or truth.shape != scores.shape:
+    if not (isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray)) or (
+        truth.dtype != np.uint8 or truth.ndim != 2 or truth.shape != scores.shape
+    ):
         raise ValueError("this metric is for samples with several labels; it reads truths and scores (N, C)")
     chosen = slice(None) if classes is None else list(classes)
     return truth[:, chosen], scores[:, chosen]
@@ -89,7 +90,9 @@ def _decided(
 
 
 def _ratio(part: Counts, whole: Counts, empty: float = 0.0) -> Values:
-    return np.divide(part, whole, out=np.full(part.shape, empty), where=whole > 0)
+    shares = np.full(part.shape, empty)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares
 
 
 def _f1_of_means(right: Counts, said: Counts, true: Counts, _: int) -> float:

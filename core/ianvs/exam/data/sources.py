@@ -22,7 +22,7 @@ from ianvs.exam.data.records import read_records
 from ianvs.exam.data.split import stratified_split
 from ianvs.exam.data.table_forms import table_form, table_forms
 from ianvs.exam.data.tables import read_table
-from ianvs.exam.data.typed_labels import typed
+from ianvs.exam.data.typed_labels import type_name, typed
 
 PARTS = ("train", "test")
 WITH_FIELDS = (".csv", ".json", ".jsonl")
@@ -135,7 +135,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
                 return read_conversations(records, spec)
             return read_table(source, spec, records)
         case packed if packed in PACKED:
-            return read_arrays(source, part, spec.layout, spec.data_type and spec.data_type.name)
+            return read_arrays(source, part, spec.layout, type_name(spec))
         case other:
             known = one_line([".txt", *WITH_FIELDS, *PACKED, *(end for form in table_forms() for end in form.suffixes)])
             message = f"don't know how to read '{other}'; expected {known} or a folder."

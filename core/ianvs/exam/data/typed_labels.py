@@ -65,6 +65,11 @@ def _first_wrong(listing: Listing, read: ReadLabels, names: tuple[str, ...] | No
     return Place(listing.sources[0])
 
 
+def type_name(spec: DatasetSpec) -> str | None:
+    """That of the data type that `spec` says."""
+    return None if spec.data_type is None else spec.data_type.name
+
+
 def type_facts(spec: DatasetSpec) -> dict[str, object]:
     """What tells an author's data type from another one of the same name; {} where none is said."""
     if (of := spec.data_type) is None:
