@@ -130,7 +130,7 @@ def _decision(
 
 _WU = "Wu & Zhou 2017 (ICML, arXiv 1609.00288)"
 _ZHANG = "Zhang & Zhou 2014 (TKDE 26)"
-_AP = "AP_c = sum_g (R_g - R_(g-1)) P_g over groups g of equal scores, best first; by `rule` voc07 or krt"
+_AP = "AP_c = sum_g (R_g - R_(g-1)) P_g over groups g of equal scores, best first; or by the option rule"
 _EVERINGHAM = "Everingham et al. 2010 (IJCV 88), section 4.2; groups as in scikit-learn"
 _KRT = "Dong et al. 2023 (KRT, ICCV)"
 _IIRC = "Abdelsalam et al. 2021 (IIRC, CVPR, arXiv 2012.12477), section 4"
