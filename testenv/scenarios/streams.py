@@ -23,7 +23,7 @@ __all__ = ["Online", "TaskFree", "too_often"]
 class TaskFree(ByClasses):
     """The rounds of class-incremental as a stream without tasks.
 
-    Of data without classes (numbers, texts) they are the domains, or the samples in their order, cut into `rounds`.
+    Of numbers to be estimated they are the domains, or the samples in their order, cut into `rounds`.
     batch: samples in a chunk. eval_every: samples between two examinations beside those at the end of a round.
     """
 
@@ -48,7 +48,7 @@ class TaskFree(ByClasses):
             boundaries=False,
         )
         stream, dataset = Stream(self.batch, self.eval_every), request.dataset
-        if dataset.classes:
+        if dataset.train.y.dtype.kind != "f":
             return Exam(dataset, *self.class_rounds(request, scenario), rules, stream)
         if dataset.train.domains is not None:
             return replace(natural_domains(request, rules), stream=stream)

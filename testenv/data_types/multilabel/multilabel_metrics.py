@@ -103,7 +103,9 @@ def _f1_of_means(right: Counts, said: Counts, true: Counts, _: int) -> float:
 _Read = Callable[..., float | Mapping[str, float]]
 
 
-def _metric(name: str, summary: str, formula: str, source: str, read: _Read, options: type, **more: Any) -> Metric:
+def _metric(
+    name: str, summary: str, formula: str, source: str, read: _Read, options: type[Options], **more: Any
+) -> Metric:
     def function(**given: Any) -> _Read:
         found = partial(read, **given)
         found.__doc__ = summary

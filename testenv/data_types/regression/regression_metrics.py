@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.data_types.regression import errors
+from ianvs.testenv.data_types.regression import number_errors as errors
 
 
 def _metric(name: str, formula: str) -> Metric:
