@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
+from ianvs.testenv.data_types.regression.regression_metrics import REGRESSION
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.classification import SCORES
 from ianvs.testenv.metrics.hierarchies import HIERARCHIES
@@ -19,6 +21,6 @@ __all__ = ["METRICS"]
 
 METRICS = (
     *SCORES, *TASK_SCORES, *HIERARCHIES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
-    *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
+    *MULTILABEL, *REGRESSION, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
 )  # fmt: skip
 """In the order in which they are listed."""
