@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ianvs.testenv.data_types.detection.detection_metrics import DETECTION
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.classification import SCORES
 from ianvs.testenv.metrics.hierarchies import HIERARCHIES
@@ -18,7 +19,7 @@ from ianvs.testenv.metrics.unseen_detection import OPEN_WORLD
 __all__ = ["METRICS"]
 
 METRICS = (
-    *SCORES, *TASK_SCORES, *HIERARCHIES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
+    *SCORES, *TASK_SCORES, *HIERARCHIES, *OVERLAPS, *DETECTION, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
     *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
 )  # fmt: skip
 """In the order in which they are listed."""
