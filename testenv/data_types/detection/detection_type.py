@@ -94,10 +94,17 @@ class Detection(DataType):
 
     def shown(self, part: Part) -> NDArray[Any] | None:
         first = part.samples.x[part.positions[:SHOWN]]
+        if first.ndim != 4 or first.dtype != np.uint8:
+            return None
         return first if part.transform is None else part.transform(first)
 
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))
+
+    def misfit(self, metric: str, error: Exception) -> str:
+        if "not class indices" not in str(error):
+            return super().misfit(metric, error)
+        return f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."
 
 
 def _arrays(label: dict[str, Any]) -> dict[str, NDArray[Any]]:
