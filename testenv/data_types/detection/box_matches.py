@@ -15,8 +15,8 @@ MISS, HIT, IGNORED = 0, 1, 2
 class ClassMatches(NamedTuple):
     """Of one class: D answers from the highest score down, and G truths, judged in A x T ways.
 
-    pictures: (D,) of the answers. places: (D,) of each among the answers to its picture, from 0. judged: (A, T, D) MISS,
-    HIT or IGNORED. truth_pictures: (G,). counted: (A, G) whether a truth has to be found.
+    pictures: (D,) of the answers. places: (D,) of each among the answers to its picture, from 0. judged: (A, T, D)
+    MISS, HIT or IGNORED. truth_pictures: (G,). counted: (A, G) whether a truth has to be found.
     """
 
     pictures: NDArray[np.int64]

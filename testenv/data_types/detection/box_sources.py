@@ -99,26 +99,26 @@ class Yolo(BoxSource):
 
 
 class Voc(BoxSource):
-    """train_split, test_split: lists of ImageSets/Main below `root`. Or train_index, test_index: files with lines
+    """train_split, test_split: lists of ImageSets/Main below `root`. Or train_list, test_list: files with lines
     "picture xml", as KubeEdge's pcb-aoi has them. The class list is that of the training part."""
 
     summary: ClassVar[str] = "pictures with boxes in PASCAL VOC's layout, or named by indices, as KubeEdge's pcb-aoi"
 
     train_split: str = "trainval"
     test_split: str = "test"
-    train_index: str | None = None
-    test_index: str | None = None
+    train_list: str | None = None
+    test_list: str | None = None
 
     @model_validator(mode="after")
     def _both_indices(self) -> Self:
-        if (self.train_index is None) != (self.test_index is None):
-            raise ValueError("give `train_index` and `test_index`, or none of them.")
+        if (self.train_list is None) != (self.test_list is None):
+            raise ValueError("give `train_list` and `test_list`, or none of them.")
         return self
 
     def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
-        if self.train_index is not None and self.test_index is not None:
-            train = read_voc_index(root / self.train_index)
-            return train, read_voc_index(root / self.test_index, train.classes)
+        if self.train_list is not None and self.test_list is not None:
+            train = read_voc_index(root / self.train_list)
+            return train, read_voc_index(root / self.test_list, train.classes)
         train = read_voc(root, self.train_split)
         return train, read_voc(root, self.test_split, train.classes)
 

@@ -114,14 +114,14 @@ def _coco(name: str, of: str, formula: str, score: ByClass) -> Metric:
 _COCO = "Lin et al. 2014 (ECCV, arXiv 1405.0312); pycocotools 2.0.11"
 _VOC = "Everingham et al. 2010 (IJCV 88, section 4.2)"
 _AP = "AP_c,t = mean over recalls r = 0, .01, ..., 1 of max precision at recall >= r"
-_AT = {"AP50": slice(0, 1), "AP75": slice(5, 6)}
+_AT = {50: slice(0, 1), 75: slice(5, 6)}
 _F1 = "mean_c 2 TP_c / (answers_c + truths_c)"
 
 DETECTION = (
     _coco("AP", "precision, mean over IoU .5, .55, ..., .95", f"mean_c,t AP_c,t; {_AP}", coco.coco_precision),
     *(
-        _coco(name, f"precision at IoU .{name[2:]}", f"mean_c AP_c,.{name[2:]}", partial(coco.coco_precision, thresholds=at))
-        for name, at in _AT.items()
+        _coco(f"AP{t}", f"precision at IoU .{t}", f"mean_c AP_c,.{t}", partial(coco.coco_precision, thresholds=at))
+        for t, at in _AT.items()
     ),
     *(
         _coco(f"AP_{size[0].upper()}", f"precision on {size} objects", "mean_c,t AP_c,t; small is an area up to 32^2, "

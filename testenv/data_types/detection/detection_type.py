@@ -104,7 +104,9 @@ class Detection(DataType):
     def misfit(self, metric: str, error: Exception) -> str:
         if "not class indices" not in str(error):
             return super().misfit(metric, error)
-        return f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."
+        return (
+            f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."
+        )
 
 
 def _arrays(label: dict[str, Any]) -> dict[str, NDArray[Any]]:

@@ -113,7 +113,7 @@ def test_each_picture_is_asked_once_a_round_in_calls_that_tell_nothing(result: A
     for round_ in range(4):
         sizes = [count for count, which in asked if which == round_]
         assert sizes == [16] * (COUNT // 16) + [COUNT % 16] * (COUNT % 16 > 0)
-    sets = [{c for c in label["labels"]} for label in ARRIVAL["truth"]]
+    sets = [set(label["labels"]) for label in ARRIVAL["truth"]]
     within = [sum(bool(have & set(group)) for have in sets) for group in ARRIVAL["groups"]]
     assert [count for count, _ in printed(result, "taught")] == within  # a picture may come again
     assert sum(within) > COUNT
@@ -177,14 +177,18 @@ def test_the_joint_reference_sees_each_picture_once_with_all_that_was_taught(tmp
     np.testing.assert_allclose(found.matrices["AP"].values[1:], ARRIVAL["R_classes"], rtol=0, atol=1e-9)
 
 
+BOX = "truth[1]['labels'] = [0]; truth[1]['boxes'] = "
 SLIPS = {
-    "x2 < x1": ("truth[1]['boxes'] = [[9, 2, 3, 4]]; truth[1]['labels'] = [0]", "y of train: sample 1, box 0: (9, 2, 3, 4) has x2 < x1"),
-    "nan": ("truth[1]['boxes'] = [[9, float('nan'), 30, 4]]; truth[1]['labels'] = [0]", "sample 1, box 0: boxes holds (9, nan, 30, 4)"),
-    "unknown class": ("truth[2]['boxes'] = [[1, 2, 3, 4]]; truth[2]['labels'] = [6]", "sample 2, box 0: label 6 is not one of 0 to 5"),
+    "x2 < x1": (f"{BOX}[[9, 2, 3, 4]]", "y of train: sample 1, box 0: (9, 2, 3, 4) has x2 < x1"),
+    "nan": (f"{BOX}[[9, float('nan'), 30, 4]]", "sample 1, box 0: boxes holds (9, nan, 30, 4)"),
+    "unknown class": (
+        f"{BOX}[[1, 2, 3, 4]]; truth[1]['labels'] = [6]",
+        "sample 1, box 0: label 6 is not one of 0 to 5",
+    ),
     "one label too few": ("truth[0]['labels'] = truth[0]['labels'][1:]", "expected one entry for each box"),
     "no labels": ("del truth[0]['labels']", "sample 0: there is no 'labels', only boxes"),
     "an array": ("truth = [[1, 2, 3, 4]] * len(truth)", "sample 0: a truth is a mapping, this is list"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("slip", SLIPS)
@@ -216,7 +220,7 @@ def test_answers_of_another_form_end_the_case(tmp_path: Path, slip: str) -> None
     )
     [found] = ianvs.run(job(tmp_path, plugin=plugin, more="engine: inline"))
     assert found.status == "failed"
-    assert f"Knows.predict(), sample 0" in found.failure.message
+    assert "Knows.predict(), sample 0" in found.failure.message
     assert words in found.failure.message
 
 

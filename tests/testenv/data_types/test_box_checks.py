@@ -93,7 +93,7 @@ def test_classes_without_names_are_counted() -> None:
     labels, classes = Detection().read([EMPTY, ONE], None)
     assert classes == ("0", "1")
     assert labels[1] == {"boxes": [[1, 2, 3, 4]], "labels": [1]}
-    with pytest.raises(ValueError, match="there is no box in any picture. Name the `classes`"):
+    with pytest.raises(ValueError, match=r"there is no box in any picture\. Name the `classes`"):
         Detection().read([EMPTY], None)
     with pytest.raises(ValueError, match="it is int; expected a list with a mapping"):
         Detection().read(3, None)
