@@ -123,7 +123,7 @@ def test_boxes_are_those_of_the_files_without_a_size(tmp_path: Path, storage: st
 
 
 SLIPS = {
-    "category": ("coco", "train.json", '"category_id": 17', '"category_id": 18', "train.json:9", "no entry has the category_id 18"),
+    "category": ("coco", "train.json", '_id": 17', '_id": 18', "train.json:9", "no entry has the category_id 18"),
     "no boxes": ("coco", "val.json", '"annotations"', '"nothing"', "val.json", "there are no annotations"),
     "outside": ("yolo", "labels/val/one.txt", "0.4 0.4\n", "0.4 1.4\n", "one.txt:1", "is not within 0 and 1"),
     "class": ("yolo", "labels/train/one.txt", "0 0.4", "1 0.4", "one.txt:1", "class 1 is none of 0 to 0"),

@@ -1,4 +1,4 @@
-"""What is refused of truths and answers, with the number of the sample and a remedy; what passes is lists of numbers."""
+"""What is refused of truths and answers, with the number of the sample and a remedy; what passes is lists."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
                     facts["pictures"][f"{part}_{name}"] = f"{encoded.folder.name}/"
                 elif (pictures := _entry_of(values, cache_dir)) is not None:
                     facts["pictures"][f"{part}_{name}"] = pictures
-                elif values.dtype == object and len(values) and not isinstance(values[0], str):  # labels as json has them
+                elif values.dtype == object and len(values) and not isinstance(values[0], str):  # such as boxes
                     (folder / f"{part}_{name}.jsonl").write_text("".join(f"{json.dumps(v)}\n" for v in values.tolist()))
                 elif values.dtype == object:
                     _save_texts(folder, f"{part}_{name}", values)
