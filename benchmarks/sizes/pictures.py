@@ -1,5 +1,5 @@
 """Pictures and a table that are larger than memory: 1.25 million pictures of 8 x 8, street scenes as many as Cityscapes
-has (2 975 and 500 of 2048 x 1024, with label pictures), a csv of 2 million x 50.
+has (2 975 and 500 of 2048 x 1024, with label pictures), a csv and a parquet of 2 million x 50.
 
 The pictures are hard links to a few files. The learner notes when its first batch came, and learns nothing.
 """
@@ -181,6 +181,24 @@ def table(data: Path, train: int, test: int) -> str:
     return f"dataset: {dataset}\n  scenario: {{name: class-incremental, rounds: 5}}\n  metrics: [accuracy]"
 
 
+def parquet(data: Path, train: int, test: int) -> str:
+    """A parquet file of 50 numbers and a class in each row, written in groups of 100 000 rows."""
+    import pyarrow as arrow
+    import pyarrow.parquet
+
+    data.mkdir(parents=True)
+    draws = np.random.default_rng(0)
+    schema = arrow.schema([*((f"f{column}", arrow.float64()) for column in range(50)), ("label", arrow.int64())])
+    for part, count in (("train", train), ("test", test)):
+        with pyarrow.parquet.ParquetWriter(data / f"{part}.parquet", schema) as file:
+            for start in range(0, count, 100_000):
+                rows = min(100_000, count - start)
+                columns = [*draws.normal(size=(50, rows)), np.arange(start, start + rows) % 10]
+                file.write_table(arrow.table(columns, schema=schema))
+    dataset = f"{{train_data: {data}/train.parquet, test_data: {data}/test.parquet}}"
+    return f"dataset: {dataset}\n  scenario: {{name: class-incremental, rounds: 5}}\n  metrics: [accuracy]"
+
+
 def ran(job: Path) -> tuple[Cost, float, float]:
     """(the cost of a run, seconds from the beginning of its case to the first batch, seconds to read a picture)"""
     cost = measured([sys.executable, "-c", RUN, str(job)], job.parent)
@@ -229,3 +247,6 @@ def rows(folder: Path, share: float) -> Iterator[Row]:
     yield speed(folder / "speed_job", folder / "streets", testenv, 20 * share)
     job = write_job(folder / "table_job", table(folder / "table", int(2_000_000 * share), int(40_000 * share)))
     yield from costs("csv of 2 million x 50", job, 24 + 96 * share, 10, 450 + 550 * share, 1000 * share)
+    testenv = parquet(folder / "parquet", int(2_000_000 * share), int(40_000 * share))
+    job = write_job(folder / "parquet_job", testenv)
+    yield from costs("parquet of 2 million x 50", job, 24 + 96 * share, 10, 450 + 550 * share, 1000 * share)

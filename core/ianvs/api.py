@@ -22,19 +22,13 @@ from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
-from ianvs.results.comparing import (
-    Comparison,
-    History,
-    Merged,
-    compare_sides,
-    history_of,
-    merge_workspaces,
-    read_side,
-    stored_results,
-)
-from ianvs.results.exports import export_results
-from ianvs.results.page import write_page
-from ianvs.results.report import write_reports
+from ianvs.results.comparing.comparison import Comparison, compare_sides
+from ianvs.results.comparing.history import History, history_of
+from ianvs.results.comparing.merging import Merged, merge_workspaces
+from ianvs.results.comparing.sides import read_side, stored_results
+from ianvs.results.exports.exporting import export_results
+from ianvs.results.page.write_page import write_page
+from ianvs.results.report.build_document import write_reports
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
@@ -149,10 +143,10 @@ def run(
             return results
 
 
-def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
+def plan(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[CaseOptions]) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
     with _loaded(path, CaseOptions, options) as (job, inspector):
-        return require_files(job, inspector).checked_plan()
+        return require_files(job, inspector, watcher).checked_plan()
 
 
 def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
@@ -207,10 +201,7 @@ def prune(
         plan_ = require_files(job, inspector).checked_plan()
     if not plan_.store.root.is_dir():
         raise IanvsError(nothing_stored(job.workspace))
-    wanted = {planned.case.id for planned in plan_.stored()}
-    for name in JobStore.names(job.workspace):
-        record = JobStore(job.workspace, name).read() or {}
-        wanted.update(case["id"] for case in record.get("cases", ()))
+    wanted = JobStore.case_ids(job.workspace).union(planned.case.id for planned in plan_.stored())
     kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
     found = [one for one in prunable(plan_.store, wanted) if one.kind in kinds]
     for one in found:
@@ -433,7 +424,7 @@ def _write(results: Results, again: str, page_only: bool = False) -> None:
             write_reports(leaderboard, results.reported, results.rank, store.folder, **about)
         with not_collecting():
             selected = leaderboard.select(results.rank)
-            write_page(selected, results.reported, store.folder, workspace=results.workspace, **about)
+            write_page(selected, results.passed, results.reported, store.folder, workspace=results.workspace, **about)
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "

@@ -10,8 +10,8 @@ import numpy as np
 from ianvs.base.errors import ConfigError, Problem
 from ianvs.base.types import RoundResult
 from ianvs.config.contracts import Contract, ContractResult, MetricFacts
-from ianvs.exam.scenarios import open_exam
 from ianvs.exam.data.parts import Part, columns_of
+from ianvs.exam.scenarios import open_exam
 from ianvs.plugins.loader import load_object
 
 FUNCTIONS = ("fit", "answer")

@@ -1,1 +1,5 @@
-"""Pieces of methods for samples with several labels: losses, and memories that follow the share of each label."""
+"""Samples with several labels: a base class, memories, losses, and methods to compare."""
+
+from ianvs.testalgorithms.multilabel.multilabel_learner import MultilabelLearner
+
+__all__ = ["MultilabelLearner"]

@@ -92,6 +92,7 @@ def exact_match(record: EvaluationRecord) -> float:
 
 @score_metric(
     "linear_probe_accuracy",
+    asks=("linear_probe",),
     formula="|{n : probe[n] == y_true[n]}| / N, probe a linear classifier trained on the learner's frozen features",
     source="Alain & Bengio 2016 (arXiv 1610.01644); of continual learners Davari et al. 2022 (CVPR, arXiv 2203.13381)",
 )
@@ -116,7 +117,8 @@ def linear_probe_accuracy(record: EvaluationRecord) -> float:
 def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
     """Share of each class's samples that are predicted right; a class without samples has none."""
     values = _recalls(record)
-    return {record.classes[label]: float(values[label]) for label in np.flatnonzero(~np.isnan(values)).tolist()}
+    known = np.flatnonzero(~np.isnan(values))
+    return {record.classes[label]: value for label, value in zip(known.tolist(), values[known].tolist(), strict=True)}
 
 
 SCORES = defined_in(globals(), Metric)

@@ -13,6 +13,7 @@ __all__ = ["TASK_SCORES"]
 
 @score_metric(
     "task_incremental_accuracy",
+    asks=("task_scores",),
     aliases=("TIL_accuracy",),
     formula="|{n: argmax_{c in C_j} s_n(c) = y_n}| / N, s_n the learner's scores, C_j the classes of test set j",
     source="Task-IL beside Class-IL of one model, Buzzega et al. 2020 (DER, arXiv 2004.07211); the scenarios, van de "

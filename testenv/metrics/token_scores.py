@@ -23,6 +23,7 @@ NAN = float("nan")
 
 @score_metric(
     "reply_token_accuracy",
+    asks=("teacher_forced",),
     formula="sum_n |{t: argmax_v p(v | tokens before t) = t}| / sum_n |learnt tokens of n|, over conversations n",
     source="token accuracy under teacher forcing (Williams & Zipser 1989, doi:10.1162/neco.1989.1.2.270)",
 )
@@ -33,6 +34,7 @@ def reply_token_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
 
 @score_metric(
     "perplexity",
+    asks=("teacher_forced",),
     formula="exp(- sum_n log p(reply tokens of n | the rest of n) / sum_n |learnt tokens of n|)",
     source="Jelinek et al. 1977 (doi:10.1121/1.2016299), natural logarithm",
     higher_is_better=False,

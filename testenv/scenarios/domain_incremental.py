@@ -16,8 +16,9 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from ianvs.base.errors import closest, one_line
 from ianvs.base.seeding import generator
+from ianvs.exam.data.dataset import Transform
 from ianvs.exam.data.options import Options, check_options
-from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet, Transform
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, natural_domains, refuse
 from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from ianvs.testenv.scenarios.grouped_classes import GroupedClasses

@@ -1,4 +1,4 @@
-"""Random streams: their seeds are those of numpy's SeedSequence, one by one or many at once."""
+"""Random streams: their seeds are those of numpy's SeedSequence."""
 
 import zlib
 

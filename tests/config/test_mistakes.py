@@ -242,7 +242,11 @@ TESTENV_SLIPS = [
     ("./train.txt", ".", "3:18: '.' is a folder, .; a file belongs here."),
     ("./train.txt", "[train.txt, gone.csv]", "3:30: there is no file 'gone.csv'. Looked for gone.csv."),
     ("./train.txt", "{CS: gone.csv}", "3:23: there is no file 'gone.csv'. Looked for gone.csv."),
-    ("    test_index: ./test.txt\n", "", "3:5: train_index is given and no test data. Add test_index or test_data."),
+    (
+        "    test_index: ./test.txt\n",
+        "",
+        "3:5: train_index is given and no test data. Add test_index or test_data, or `test_share: 0.2`.",
+    ),
     (
         "    train_index: ./train.txt\n",
         "",

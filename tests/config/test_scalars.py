@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.config.scalars import resolve_scalar
-from ianvs.config.strict_yaml import parse
+from ianvs.config.strict_yaml import parse, resolve_scalar
 
 
 @pytest.mark.parametrize(

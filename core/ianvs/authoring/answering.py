@@ -30,19 +30,16 @@ class Answering(NetworkHolder):
     def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
         """(N,) the most probable of the task's classes, if the exam gives them, or else of the classes seen so far;
         of all classes if the model is untrained."""
-        labels: NDArray[np.int64] = self.answer_logits(data, **context).argmax(1).cpu().numpy()
-        return labels
+        return self.answer_logits(data, **context).argmax(1).cpu().numpy()
 
     def probabilities(self, data: TestData, **context: Any) -> NDArray[np.float32]:
         """(N, num_classes) the softmax over the classes among which `predict` chooses; 0 for the others."""
-        shares: NDArray[np.float32] = self.answer_logits(data, **context).softmax(1).cpu().numpy()
-        return shares
+        return self.answer_logits(data, **context).softmax(1).cpu().numpy()
 
     def scores(self, data: TestData, **context: Any) -> NDArray[np.float32]:
         """(N, num_classes) the logits, for `task_scores: true`, including those of classes not taught yet, so that a
         caller who knows the task can compare its classes. If the exam gives the task's classes, -inf for all others."""
-        logits: NDArray[np.float32] = self.answer_logits(data, **{**context, "classes_seen": ()}).cpu().numpy()
-        return logits
+        return self.answer_logits(data, **{**context, "classes_seen": ()}).cpu().numpy()
 
     def features(
         self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object

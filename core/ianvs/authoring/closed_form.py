@@ -92,5 +92,4 @@ class RandomProjection(nn.Module):
         self.register_buffer("R", torch.randn(features, width))
 
     def forward(self, f: Tensor) -> Tensor:
-        projected: Tensor = (f @ self.R).relu()
-        return projected
+        return (f @ self.R).relu()

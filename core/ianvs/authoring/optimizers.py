@@ -31,12 +31,10 @@ class SGD:
         self.restart()
 
     def restart(self) -> None:
-        """Reset the state, as if no step had been taken."""
         # Of a group's parameters either all have a momentum or none has: the fused kernel fails otherwise.
         self._moving: list[list[Tensor | None]] = [[None] * len(group["params"]) for group in self.param_groups]
 
     def step(self) -> None:
-        """Update all parameters that have a gradient."""
         with torch.no_grad():
             for group, moving in zip(self.param_groups, self._moving, strict=True):
                 moved: list[Any] = group["params"]

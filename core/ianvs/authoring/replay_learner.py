@@ -139,7 +139,6 @@ class ReplayLearner(TorchLearner):
                 self._take_in((kept.x, kept.y, *self._further_columns(kept)))
 
     def _further_columns(self, kept: RoundData) -> tuple[Tensor, ...]:
-        """`columns` of all of them."""
         if type(self).columns is ReplayLearner.columns:
             return ()
         self.network.eval()

@@ -128,13 +128,18 @@ class TorchLearner(Answering):
         self.mask_unseen = mask_unseen
         self._changes = torch.Generator()  # draws of the augmentation
         self._make_optimizer = OptimizerMaker()
-        # What the last mask on unseen outputs was made of, and that.
-        self._masked: tuple[tuple[int, ...], int, torch.device] | None = None
-        self._last_mask: Tensor | None = None
+        self._masked: tuple[object, Tensor | None] = None, None  # what the last mask on outputs was made of, and that
         self.data: RoundData | None = None  # of the round that is being learned
         self._round = 0  # that was learned last
 
     # What a method may override.
+
+    def tensors(self, data: TrainData) -> tuple[Tensor, Tensor]:
+        """Training data as x (N, ...) and y (N, ...), on the CPU; for labels that are no class indices, such as boxes.
+
+        The hooks receive y as it is here. Labels of two dimensions or more are never withheld.
+        """
+        return data.tensors("cpu")
 
     def before_round(self, data: RoundData) -> None:
         """Called before the first step of a round."""
@@ -198,11 +203,11 @@ class TorchLearner(Answering):
         A reference that sees past rounds repeatedly is exempt from the limit on passes.
         """
         self._round = round
-        x, y = train_data.tensors("cpu")
+        x, y = self.tensors(train_data)
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
-        complete = not len(y) or int(y.min()) >= 0  # asked before a card would have to answer
+        complete = not len(y) or y.dim() > 1 or int(y.min()) >= 0  # asked before a card would have to answer
         if resident(x, place):
             x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)
@@ -320,7 +325,6 @@ class TorchLearner(Answering):
         self._optimizer = made.state_dict()["state"] if self.keep_optimizer else None
 
     def _rates(self, data: RoundData) -> list[tuple[list[nn.Parameter], float]]:
-        """(parameters, learning rate) pairs."""
         rate, head_rate = self.schedule.learning_rate, self.head_learning_rate
         more = self._decoder_parameters(data)
         if head_rate is None:
@@ -329,11 +333,10 @@ class TorchLearner(Answering):
         return [([*body.parameters(), *more], rate), ([*head.parameters()], head_rate)]
 
     def _mask(self, allowed: tuple[int, ...], num_classes: int, place: torch.device) -> Tensor | None:
-        """What is added to outputs in training."""
         of = allowed, num_classes, place
-        if of != self._masked:  # made anew only where it would be another one
-            self._masked, self._last_mask = of, output_mask(*of)
-        return self._last_mask
+        if of != self._masked[0]:  # made anew only where it would be another one
+            self._masked = of, output_mask(*of)
+        return self._masked[1]
 
     def _noise(self, data: RoundData) -> AbstractContextManager[None]:
         """The random stream for dropout, and whatever else a network draws."""

@@ -2,20 +2,21 @@
 
 import sys
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import cast
 
 from ianvs.base.package import PACKAGE
 
 
 def entries(group: str) -> tuple[EntryPoint, ...]:
     """All entry points of `group`: ianvs's own, then what is installed beside it."""
-    return _entries(group, tuple(sys.path))
+    return tuple(sorted(_entries(tuple(sys.path)).select(group=group), key=lambda point: not is_ours(point)))
 
 
 @lru_cache(maxsize=64)
-def _entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Those of the packages on `path`, which is sys.path: to look at all of them takes milliseconds."""
-    return tuple(sorted(entry_points(group=group), key=lambda point: not is_ours(point)))
+def _entries(path: tuple[str, ...]) -> EntryPoints:
+    """Of the packages on `path`, which is sys.path: to look at all of them takes milliseconds."""
+    return cast("EntryPoints", entry_points())
 
 
 def is_ours(point: EntryPoint) -> bool:

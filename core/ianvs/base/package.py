@@ -6,7 +6,6 @@ Also the jobs that come with it, and what other installed packages carry, such a
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -17,18 +16,13 @@ JOB_FILE = "benchmarkingjob.yaml"
 CONFIGS = (PACKAGE / "configs").resolve()
 GGUF = ".gguf"  # what files end in that hold a language model with its tokenizer, its chat template and its settings
 _CARRIED = ("testalgorithms", "testenv", "configs")
-
-
-@lru_cache(maxsize=1)
-def _homes() -> tuple[tuple[Path, Path], ...]:
-    """(real folder, its name as a wheel installs it), the inner ones first."""
-    carried = [((PACKAGE / name).resolve(), Path(PACKAGE.name, name)) for name in _CARRIED]
-    return (*carried, (PACKAGE, Path(PACKAGE.name)))
+# (real folder, its name as a wheel installs it), the inner ones first.
+_HOMES = tuple(((PACKAGE / name).resolve(), Path(PACKAGE.name, name)) for name in (*_CARRIED, ""))
 
 
 def own_name(path: Path) -> Path | None:
     """`path` (resolved) as "ianvs/...", the same in a checkout and in a wheel; None for a file that is not ours."""
-    for home, name in _homes():
+    for home, name in _HOMES:
         if path.is_relative_to(home):
             return name / path.relative_to(home)
     return None

@@ -169,7 +169,7 @@ class RoundResult:
     examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
     measures: Mapping[str, float] = field(default_factory=dict)  # what its paradigm measured, by name
     bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
-    unscored: str = ""  # why the learner gave no scores, where the exam asks for some
+    unscored: str = ""  # what the learner was not asked, where the exam asks for it, and why
     cut_answers: int = 0  # texts that were longer than is kept of one
     sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
     unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back

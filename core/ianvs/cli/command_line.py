@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError
@@ -128,11 +129,11 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    from ianvs.cli import cache_command, completion_command, installed_commands, run_command, stored_commands
+    from ianvs.cli import completion_command, installed_commands, run_command, stored_commands
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", action=_Version)
+    parser.add_argument("--version", action="version", version=f"ianvs {version('ianvs')}", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     run_command.add_commands(commands)
     stored_commands.add_commands(commands)
@@ -143,21 +144,8 @@ def _command_line() -> Parser:
     installed_commands.add_metrics(commands)
     installed_commands.add_schema(commands)
     stored_commands.add_export(commands)
-    cache_command.add_commands(commands)
+    stored_commands.add_cache(commands)
     installed_commands.add_doctor(commands)
     add_commands(commands)
     completion_command.add_commands(commands, parser)
     return parser
-
-
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="print the version")
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        print(f"ianvs {version('ianvs')}")
-        parser.exit()

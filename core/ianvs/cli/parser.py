@@ -174,7 +174,7 @@ def warn(warnings: Sequence[Problem]) -> None:
 
 def show(results: Results, job: str) -> None:
     """The leaderboard, and where its files are. job: what a further command has to say of the job."""
-    from ianvs.results.report import render
+    from ianvs.results.report.terminal import render
 
     render(results.leaderboard)
     folder = results.workspace / results.name / "rank"

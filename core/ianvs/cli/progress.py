@@ -11,8 +11,8 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import one_line
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, Failure, Status
-from ianvs.results.report.trials import drawn_text, study_name
-from ianvs.results.report.values import telling
+from ianvs.results.report.trials import drawn_text
+from ianvs.results.report.values import method_name, telling
 from ianvs.running.planning.cases import PlannedAlgorithm, axes
 from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.planning.studies import search_space
@@ -41,9 +41,9 @@ def describe(planned: PlannedCase) -> str:
     varied = _varied(planned.algorithm)
     shown = without_secrets(planned.case.hyperparameters)
     choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
-    exam = f" in {planned.case.testenv}" if planned.case.testenv else ""
     again = " again" if planned.case.role == REPEAT else ""
-    return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}{exam}, seed {planned.case.seed}{again}"
+    name = method_name(planned.case.algorithm, planned.case.testenv, choice)
+    return f"{name}, seed {planned.case.seed}{again}"
 
 
 def _varied(algorithm: PlannedAlgorithm) -> set[str]:
@@ -195,7 +195,10 @@ class LiveProgress(_Progress):
     def said_of(self, what: str, said: str) -> None:
         if not said.endswith(" left"):  # else it is soon another
             self._say(f"preparing {what}: {said}")
-        elif self._data is not None:
+        else:
+            if self._data is None:
+                self.preparing(what, 0.0)
+            assert self._data is not None
             self._progress.update(self._data, note=f"%, {said}")
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
@@ -250,7 +253,7 @@ def _opening(plan: Plan, to_do: int) -> str:
 
 def _so_far(study: Study) -> str:
     """What a search has asked for, and the best of it."""
-    said = f"search for {study_name(study)}: {len(study.trials)} trials"
+    said = f"search for {method_name(study.algorithm, study.testenv)}: {len(study.trials)} trials"
     best = study.best()
     if best is None:
         return said

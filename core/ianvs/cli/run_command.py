@@ -85,10 +85,10 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from ianvs.cli.progress import describe
+    from ianvs.cli.progress import SaidOfData, describe
     from ianvs.running.scheduler.searching import outline
 
-    plan = ianvs.plan(options.file, **selected(options))
+    plan = ianvs.plan(options.file, **selected(options), watcher=SaidOfData())
     warn(plan.job.warnings)
     for study in plan.studies:
         print(outline(study, plan))

@@ -1,4 +1,5 @@
-"""`ianvs status`, `logs`, `report`, `export`: what a workspace holds of a job; `compare`, `merge`, `history`: several.
+"""`ianvs status`, `logs`, `report`, `export`: what a workspace holds of a job; `compare`, `merge`, `history`: several;
+`cache`: what decoded data take in one.
 
 The history is a command of its own, and no option of `report`: that takes one job file and writes into its workspace.
 """
@@ -12,14 +13,17 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ianvs
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
+
+if TYPE_CHECKING:
+    from ianvs.results.comparing.comparison import Comparison
+    from ianvs.results.comparing.history import History
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -156,6 +160,47 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
+def add_cache(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = add_command(commands, "cache", "what decoded data take on the disk, and making room", _cache)
+    parser.add_argument("workspace", type=Path, metavar="WORKSPACE", help="a workspace, or the cache itself")
+    about = "show what nobody has used for so many days; with --yes, remove it. All of it can be made again"
+    parser.add_argument("--prune", type=float, metavar="DAYS", help=about)
+    parser.add_argument("--yes", action="store_true", help="remove what --prune shows")
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from ianvs.exam.data.cache_entries import CacheEntry, cache_entries, remove_entries
+    from ianvs.exam.data.pace import in_units
+
+    below = options.workspace / "cache"
+    cache = below if below.is_dir() else options.workspace
+    if not (cache / "digests").is_dir() and cache != below:
+        raise IanvsError(f"{shown_path(options.workspace)} is no workspace that holds a cache.")
+    if options.yes and options.prune is None:
+        raise IanvsError("--yes goes with --prune DAYS, which says what is to be removed.")
+    if options.prune is not None and options.prune < 0:
+        raise IanvsError(f"--prune {options.prune:g}: expected a number of days, 0 or more.")
+    chosen = cache_entries(cache)
+    if options.prune is not None:
+        chosen = [one for one in chosen if one.unused_for(options.prune)]
+
+    def total(entries: list[CacheEntry]) -> str:
+        count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+        return f"{count}, {in_units(sum(one.size for one in entries))}"
+
+    for one in chosen:
+        days = max(0.0, time.time() - one.used) / 86400
+        print(f"{in_units(one.size):>11}  used {days:5.1f} days ago  {one.folder.name[:24]:<26}{one.what}")
+    if options.prune is None:
+        print(f"{shown_path(cache)}: {total(chosen)}")
+    elif options.yes:
+        removed = remove_entries(chosen)
+        print(f"removed: {total(removed)}")
+    else:
+        print(f"not used for {options.prune:g} days: {total(chosen)}" + ("; --yes removes them" if chosen else ""))
+    return 0
+
+
 _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 
 
@@ -196,12 +241,12 @@ def _limit(text: str) -> tuple[str, float]:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from ianvs.results.comparing.comparison_text import comparison_text, records_csv
+    from ianvs.results.comparing.comparison_text import comparison_text
 
     found = ianvs.compare(options.sides)
     worse = [(limit, one) for metric, limit in options.fail_if_worse for one in found.worse(metric, limit)]
     print(comparison_text(found))
-    _write(options, found.as_dict, lambda: records_csv(found.records()))
+    _write(options, found)
     if options.fail_if_worse:
         print()
     for limit, one in worse:
@@ -213,7 +258,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from ianvs.results.report import render
+    from ianvs.results.report.terminal import render
 
     merged = ianvs.merge(options.sources, options.out)
     render(merged.results.leaderboard)
@@ -227,24 +272,26 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ianvs.results.comparing.history import draw_history, history_csv, history_dict, history_text
+    from ianvs.results.comparing.history import draw_history, history_text
 
     found = ianvs.history(options.workspaces, options.metric)
     print(history_text(found))
     if options.picture is not None:
         print(f"\npicture: {draw_history(found, options.picture)}")
-    _write(options, lambda: history_dict(found), lambda: history_csv(found))
+    _write(options, found)
     return 0
 
 
-def _write(options: argparse.Namespace, data: Callable[[], object], table: Callable[[], str]) -> None:
+def _write(options: argparse.Namespace, found: Comparison | History) -> None:
+    """The files that `_for_machines` asks for."""
+    from ianvs.results.comparing.comparison_text import records_csv
     from ianvs.store import write_atomic
 
     texts = {}
     if options.json is not None:
-        texts[options.json] = json.dumps(data(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        texts[options.json] = json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if options.csv is not None:
-        texts[options.csv] = table()
+        texts[options.csv] = records_csv(found.records())
     for path, text in texts.items():
         try:
             write_atomic(path, text.encode())

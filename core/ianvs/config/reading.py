@@ -9,13 +9,12 @@ from pydantic import ValidationError
 
 from ianvs.base.errors import ConfigError, Place, Problem, closest
 from ianvs.config.dialect import Dialect
-from ianvs.config.messages import problems_of, slip_problem
+from ianvs.config.messages import home_of, problems_of, slip_problem
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import at, described, entries, one_or_several
 from ianvs.config.models.form import Spec
 from ianvs.config.overrides import Override, overridden
 from ianvs.config.paths import Lookup, neighbour
-from ianvs.config.shape import home_of
 from ianvs.config.strict_yaml import Document, Steps, read
 
 Model = TypeVar("Model", bound=Spec)

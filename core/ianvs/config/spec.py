@@ -18,7 +18,7 @@ from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpe
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.config.models.search import Range, SearchSpec, SelectSpec
-from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
+from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, QuestionSpec, ScenarioSpec, TestEnvSpec
 from ianvs.config.overrides import Override
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "ModuleSpec",
     "ParadigmSpec",
     "PublishedSpec",
+    "QuestionSpec",
     "Range",
     "RankSpec",
     "ScenarioSpec",

@@ -1,11 +1,14 @@
 """YAML read strictly, and where everything in it stands.
 
-PyYAML scans, parses and composes; what a scalar means is YAML 1.2 (scalars.py), and what PyYAML lets pass in silence
-(equal keys, merge keys, foreign tags, further documents) is a problem with a place.
+PyYAML scans, parses and composes. A plain scalar means what the core schema of YAML 1.2.2, section 10.3.2, says: in
+YAML 1.1, which PyYAML implements, `1e-3` is text, `no` is false, `10:30` is 630 and `2024-01-01` a date. What PyYAML
+lets pass in silence (equal keys, merge keys, foreign tags, further documents) is a problem with a place.
 """
 
 import copy
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +20,6 @@ from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
 from ianvs.base.errors import ConfigError, Place, Problem
-from ianvs.config.scalars import Scalar, resolve_scalar
 
 Step = str | int
 """A key of a mapping or a position in a list."""
@@ -29,6 +31,19 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_NODES = 100_000  # after aliases are expanded
 
+Scalar = str | int | float | bool | None
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (
+    (re.compile(r"null|Null|NULL|~|"), lambda text: None),
+    (re.compile(r"true|True|TRUE"), lambda text: True),
+    (re.compile(r"false|False|FALSE"), lambda text: False),
+    (re.compile(r"[-+]?[0-9]+"), int),
+    (re.compile(r"0o[0-7]+"), lambda text: int(text, 8)),
+    (re.compile(r"0x[0-9a-fA-F]+"), lambda text: int(text, 16)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)"), lambda text: float(text.replace(".", ""))),
+    (re.compile(r"\.(nan|NaN|NAN)"), lambda text: math.nan),
+)
 _PLAIN = "plain"
 _TAG = "tag:yaml.org,2002:"
 _TAG_TYPES: dict[str, tuple[type, ...]] = {
@@ -103,6 +118,17 @@ def parse(text: str, file: Path) -> Document:
     builder = _Builder(file)
     data = builder.build(node, ())
     return Document(file, data, builder.keys, builder.values, tuple(builder.problems))
+
+
+def resolve_scalar(text: str) -> Scalar:
+    """The value of the plain scalar `text`; text that matches no form stays text.
+
+    Raises ValueError for an integer of more digits than Python converts.
+    """
+    for form, value in _FORMS:
+        if form.fullmatch(text):
+            return value(text)
+    return text
 
 
 def _refusal(message: str, place: Place) -> ConfigError:

@@ -1,11 +1,15 @@
-"""How methods of plugins are called: which keywords reach them, and what BACKEND_TYPE changes."""
+"""How methods of plugins are called: which keywords reach them, what BACKEND_TYPE changes, where an error came from."""
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import Parameter
 from pathlib import Path
 from typing import Any, TypeVar
+
+from ianvs.base.errors import PluginError
+from ianvs.plugins.loader import cause
 
 T = TypeVar("T")
 
@@ -88,7 +92,32 @@ class Estimator:
         return offer(function, x, **keywords)
 
     def evaluate(self, data: object, **keywords: object) -> object:
-        """Its own evaluation."""
         if _backend() == "keras":
             return offer(self.instance.evaluate, data, **keywords)
         return _by_name(self.instance.evaluate, "data", data, **keywords)
+
+
+class PlaceError(PluginError):
+    """An error of a plugin with the way to it: "round 2: client 1: basemodel 'Net' (net.py), train: net.py:12: ..."."""
+
+    def __init__(self, places: tuple[str, ...], what: str) -> None:
+        super().__init__(places, what)
+        self.places, self.what = places, what
+
+    def __str__(self) -> str:
+        return ": ".join([*self.places, self.what])
+
+
+@contextmanager
+def during(place: str, file: Path | str | None = None) -> Iterator[None]:
+    """Say of an exception that it came here. file: the plugin's, whose line is named. exit() counts as an error."""
+    try:
+        yield
+    except PlaceError as error:
+        raise PlaceError((place, *error.places), error.what) from error.__cause__
+    except PluginError as error:
+        raise PlaceError((place,), str(error)) from error
+    except Exception as error:
+        raise PlaceError((place,), cause(error, Path(file) if file else None)) from error
+    except SystemExit as error:
+        raise PlaceError((place,), f"the plugin called exit({'' if error.code is None else error.code})") from error

@@ -24,7 +24,6 @@ _MIN_SAMPLES = 10
 
 
 def source_of(like: BaseDataSource, x: object, y: object, data_type: str | None = None) -> BaseDataSource:
-    """A source of some rows."""
     source = BaseDataSource(data_type or like.data_type)
     source.x, source.y = x, y
     return source
@@ -44,7 +43,6 @@ class Knowledge:
 
     @property
     def models(self) -> list[Model]:
-        """Of the groups, in their order."""
         return [group.model for group in self.groups]
 
     # Training
@@ -114,7 +112,6 @@ class Knowledge:
         return groups
 
     def _trained(self, case: Case, model: Estimator, group: TaskGroup, i: int, folder: str) -> Model:
-        """The model of a group after training on its samples."""
         with case.calling("basemodel", "train"), case.timed("train"):
             result = model.train(group.samples)
         is_path = isinstance(result, str)

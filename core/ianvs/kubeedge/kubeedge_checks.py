@@ -36,7 +36,6 @@ def data_problems(job: JobSpec) -> Iterator[Problem]:
 
 
 def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
-    """The files that the paradigms of the job read."""
     trains = any(algorithm.paradigm.name != "jointinference" for algorithm in job.algorithms)
     return [*(exam.dataset.train if trains else ()), *exam.dataset.test]
 
@@ -50,18 +49,14 @@ def setting_problems(job: JobSpec) -> Iterator[Problem]:
         if (name := algorithm.paradigm.name) in PRIVATE_PARADIGMS:
             why = f"'{name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
             yield Problem(why, algorithm.paradigm.place)
-        yield from _module_problems(algorithm)
+        for module in algorithm.modules:
+            built_in = _BUILT_IN.get(module.type)
+            if module.url is None and built_in is not None and module.name not in built_in:
+                but = f", and is not built in: {', '.join(built_in)}" if built_in else ""
+                message = f"{module.type} '{module.name}' has no url{but}. Write the path of its python file."
+                yield Problem(message, _place(module))
         for exam in job.testenvs:
             yield from _between(algorithm, exam)
-
-
-def _module_problems(algorithm: AlgorithmSpec) -> Iterator[Problem]:
-    for module in algorithm.modules:
-        built_in = _BUILT_IN.get(module.type)
-        if module.url is None and built_in is not None and module.name not in built_in:
-            but = f", and is not built in: {', '.join(built_in)}" if built_in else ""
-            message = f"{module.type} '{module.name}' has no url{but}. Write the path of its python file."
-            yield Problem(message, _place(module))
 
 
 def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
@@ -116,7 +111,10 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
 
 def code_problems(job: JobSpec) -> Iterator[Problem]:
     """Syntax, names that nothing registers, and packages that are not installed; nothing is imported."""
-    folders = _folders(job)
+    # Where modules and metrics look for what they import.
+    urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
+    home = [job.working_directory] if job.working_directory else []
+    folders = list(dict.fromkeys([*(url.parent for url in urls), *home]))
     seen: set[tuple[Path, str]] = set()
     files: list[Path] = []
     for what, name, url, place in _plugins(job):
@@ -158,13 +156,6 @@ def _plugins(job: JobSpec) -> Iterator[tuple[str, str, Path, Place | None]]:
 
 def _place(named: ModuleSpec | MetricSpec) -> Place | None:
     return named.places.get("name", named.place)
-
-
-def _folders(job: JobSpec) -> list[Path]:
-    """Where modules and metrics look for what they import: the folders of all modules, and the working directory."""
-    urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
-    home = [job.working_directory] if job.working_directory else []
-    return list(dict.fromkeys([*(url.parent for url in urls), *home]))
 
 
 def _syntax(file: Path) -> Problem | None:

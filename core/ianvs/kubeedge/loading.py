@@ -14,10 +14,11 @@ from typing import Any
 
 from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.config.spec import MetricSpec
-from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.file_models import MULTI_INFERENCE_MODULES
 from ianvs.kubeedge.yaml.settings import ModelMetric
 from ianvs.plugins.authors_files import source_spec
 from ianvs.plugins.loader import cause
@@ -27,11 +28,7 @@ _OWN = "__ianvs_registered__"  # of a module that was imported here: what it reg
 # The kind under which a module of each type is registered.
 _KINDS = {
     **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ClassType.GENERAL),
-    "task_definition": ClassType.STP,
-    "task_relationship_discovery": ClassType.STP,
-    "task_allocation": ClassType.STP,
-    "task_remodeling": ClassType.STP,
-    "inference_integrate": ClassType.STP,
+    **dict.fromkeys(("task_definition", "task_relationship_discovery", *MULTI_INFERENCE_MODULES), ClassType.STP),
     "hard_example_mining": ClassType.HEM,
     "task_update_decision": ClassType.KM,
     "unseen_task_allocation": ClassType.UTP,
@@ -141,7 +138,6 @@ def _renamed(module: ModuleType, name: str, unique: str) -> None:
 
 
 def import_modules(work: Work) -> None:
-    """Import all files that the algorithm names, in their order."""
     for package in work.algorithm.third_party_packages:
         with during(f"third_party_packages '{package.name}'"):
             import_file(str(package.url or ""))

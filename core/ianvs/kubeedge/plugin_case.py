@@ -9,8 +9,7 @@ from typing import Any
 
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
-from ianvs.kubeedge.calls import accepts, positionals
-from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.calls import accepts, during, positionals
 from ianvs.kubeedge.loading import load_metric, registered
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.storing import Snapshot
@@ -85,7 +84,6 @@ class Case:
             yield
 
     def metric(self) -> tuple[str, Callable[..., Any]]:
-        """Name and function of the model_metric."""
         return self.work.model_metric.name, load_metric(self.work.model_metric)
 
     # Data
@@ -98,11 +96,9 @@ class Case:
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
 
     def source(self, file: str, data_type: str, func: Callable[[str], object] | None = None) -> BaseDataSource:
-        """The parsed file."""
         return datafiles.read(file, data_type, self.work.label, func)
 
     def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:
-        """The files of the split training file."""
         split = self.work.algorithm.data_setting(self.work.paradigm)
         assert split is not None  # of the paradigms that ask
         folder = self.root / "dataset"

@@ -11,8 +11,8 @@ from ianvs.base.types import Measure, RoundResult, ScoreMatrix
 from ianvs.config.contracts import ContractResult
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import MatrixMetric, find
+from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.datafiles import true_labels
-from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number, numbers_of
 from ianvs.kubeedge.storing import read_outcome, read_pickle
@@ -57,7 +57,6 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
 
 
 def _total(value: SupportsFloat | list[SupportsFloat] | None) -> float:
-    """Of a number, or of lists of them."""
     return math.fsum(map(_total, value)) if isinstance(value, list) else float(value or 0)
 
 
@@ -80,7 +79,7 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
     warnings = []
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
     for metric in ours:
-        wanted.update({name: values[name] for name in _columns(metric.name)})
+        wanted.update({name: values[name] for name in (metric.name, f"Ianvs_{metric.name}") if name in values})
         if not matrices if metric.name == "MATRIX" else values[metric.name] is None:
             warnings.append(f"{outcome['paradigm']} gave no {metric.name} in this case: its cell is empty.")
     theirs = [metric for metric in metrics if metric not in ours]
@@ -128,13 +127,11 @@ def _shown(value: object) -> Value:
     return finite if finite is not None or value is None or isinstance(value, float) else str(value)
 
 
-def _columns(name: str) -> tuple[str, ...]:
-    """The columns of a system metric: of BWT and FWT both the field's and Ianvs's formula."""
-    return (name, f"Ianvs_{name}") if name in ("BWT", "FWT") else () if name == "MATRIX" else (name,)
-
-
 def _system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, Matrix]]:
-    """All metrics that need no label and no result: values by column, and the matrices after round 1 and later."""
+    """All metrics that need no label and no result: values by column, and the matrices after round 1 and later.
+
+    Of BWT and FWT there are two columns, by the field's and by Ianvs's formula.
+    """
     record, forget = outcome["samples_transfer_ratio"], outcome["forget_rate"]
     answered, sent = sum(count for count, _ in record or ()), sum(count for _, count in record or ())
     average = (outcome["task_avg_acc"] or {}).get("accuracy")

@@ -22,7 +22,6 @@ _OUTCOME = "outcome.json"
 
 
 def seed_everything(seed: int) -> None:
-    """Let the global generators begin anew, torch's too if it is loaded."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch = sys.modules.get("torch")
@@ -66,7 +65,6 @@ class Snapshot:
 
     @staticmethod
     def is_there(root: Path) -> bool:
-        """Whether something was kept of a case."""
         return (root / _FOLDER / _STANDING).exists()
 
     def keep(self, content: Mapping[str, object]) -> str | None:

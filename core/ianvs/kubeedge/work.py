@@ -1,23 +1,15 @@
 """A case of the contract `ianvs` in Ianvs's terms: nothing else has to be known to run or to score it."""
 
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ianvs.config.contracts import ContractCase
+from ianvs.config.models.testenv import COMPARISONS
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings, ModelMetric
-
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    ">": operator.gt,
-    "<": operator.lt,
-    "=": operator.eq,
-    ">=": operator.ge,
-    "<=": operator.le,
-}
 
 
 @dataclass(frozen=True)
@@ -55,8 +47,7 @@ class Work:
         return self.exam.model_eval.model_metric
 
     def passes(self, value: object) -> bool:
-        """The comparison of model_eval with its threshold."""
-        return _OPERATORS[self.exam.model_eval.operator](value, self.exam.model_eval.threshold)
+        return bool(COMPARISONS[self.exam.model_eval.operator](value, self.exam.model_eval.threshold))
 
 
 def work_of(case: ContractCase) -> Work:

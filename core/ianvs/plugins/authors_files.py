@@ -1,7 +1,6 @@
 """How authors' source files are imported: compiled anew, and from bytes that were kept where there are some.
 
-Byte code that lies beside them is neither read nor written: it may have been put there by somebody else. Line numbers,
-`__file__` and `inspect` tell of the author's file all the same.
+docs/decisions/012-what-was-planned.md says why.
 """
 
 import linecache
@@ -60,8 +59,7 @@ class _Source(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
-        code: CodeType = self.source_to_code(self.get_data(path), path)
-        return code
+        return self.source_to_code(self.get_data(path), path)
 
     def get_data(self, path: str) -> bytes:
         return self._content if self._content is not None and path == self.path else super().get_data(path)

@@ -176,7 +176,6 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 
 
 def _imported(path: Path) -> Loaded:
-    """The file's module."""
     unique = f"ianvs_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
     spec = source_spec(unique, path)
     if spec is None or spec.loader is None:

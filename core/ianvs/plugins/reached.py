@@ -1,9 +1,6 @@
-"""What of authors' files a class can reach, as digests of syntax trees: comments, docstrings and layout don't count.
+"""What of authors' files a class can reach, as digests of syntax trees: rather too much than too little.
 
-A file counts by the statements that run when it is imported, and by the definitions that what is reached names. One
-that nothing names is left out if it surely does nothing but bind its name: no decorator, no call, no base class that
-could take note of it. Names are compared as texts, also those of attributes and words in quotes, so that rather too
-much counts than too little; where names are computed all of a file counts, and where source is read its bytes.
+docs/decisions/002-identity.md has the rules, and says why.
 """
 
 import ast
@@ -129,7 +126,6 @@ def reached(entry: Path, name: str, local: Local, digest: Callable[[Path], str])
 
 @lru_cache(maxsize=4096)
 def _parsed(path: Path, digest: str, ours: bool) -> _Module:
-    """digest: of the file's bytes."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):  # the loader reports it

@@ -1,8 +1,6 @@
 """Fingerprints of an author's source: the plugin's file and, transitively, the local modules that it imports.
 
-Nothing is imported to find out: the import statements are read from the syntax trees. "Local" is what lies below the
-plugin's folder or the job's, plus our own package, on which built-in methods stand. All else is an installed package,
-wherever sys.path finds it: that one is known by its name and version.
+"Local" is what lies below the plugin's folder or the job's, and our own package, on which built-in methods stand.
 """
 
 import ast
@@ -39,25 +37,22 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
     return {_short(path, folder): told for path, told in sorted(reached(entry, attribute, local, _digest).items())}
 
 
-def file_digests(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
+def file_digests(url: str | None, name: str, job: Path | None = None) -> dict[str, str]:
     """{short file name: sha256 of its text} of the plugin and of local files that it imports; line ends don't count."""
-    entry, found = _files(url, name, group, job)
+    entry, found = _files(url, name, ENTRY_POINTS, job)
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
-def local_files(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> set[Path]:
+def local_files(url: str | None, name: str, job: Path | None = None) -> set[Path]:
     """The file of the plugin and the local ones that it reaches; none where it is not known. See `source_of`."""
-    return _files(url, name, group, job)[1]
+    return _files(url, name, ENTRY_POINTS, job)[1]
 
 
 def authors_sources(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> list[Path]:
     """Those of `local_files` that neither we nor an installed package have brought, the plugin's own first."""
     entry, found = _files(url, name, group, job)
-    return sorted((path for path in found if _is_an_authors(path)), key=lambda path: (path != entry, path))
-
-
-def _is_an_authors(path: Path) -> bool:
-    return own_name(path) is None and not is_installed(path)
+    theirs = (path for path in found if own_name(path) is None and not is_installed(path))
+    return sorted(theirs, key=lambda path: (path != entry, path))
 
 
 def imported_by(path: Path) -> tuple[str, ...]:
@@ -78,7 +73,16 @@ def _entry_and_homes(
 
     Local are modules in the plugin's folder, which of a module on sys.path is that of its package, and in the job's.
     """
-    entry, module, attribute = _entry(url, name, group)
+    module = attribute = ""
+    entry: Path | None = None
+    if url is not None and url.endswith(".py"):
+        entry = Path(url).resolve()
+    elif url is not None and Path(url).is_absolute():  # the folder of a package
+        file = Path(url).resolve() / "__init__.py"
+        entry = file if file.is_file() else None
+    elif url is not None or name in installed(group):
+        module, _, attribute = (url or installed(group)[name].value).partition(":")
+        entry = _find(module, [*sys.path])
     if entry is None:
         return None, (), name
     own = entry.parent
@@ -103,22 +107,6 @@ def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path
         for module in imported_by(path):
             waiting.extend(_local_files(module, entry.parent, homes))
     return found
-
-
-def _entry(url: str | None, name: str, group: str) -> tuple[Path | None, str, str]:
-    """(its file, the module's dotted name where it is found on sys.path, what is named after a colon)."""
-    if url is not None and url.endswith(".py"):
-        return Path(url).resolve(), "", ""
-    if url is not None and Path(url).is_absolute():  # the folder of a package
-        file = Path(url).resolve() / "__init__.py"
-        return (file if file.is_file() else None), "", ""
-    if url is None:
-        point = installed(group).get(name)
-        if point is None:
-            return None, "", ""
-        url = point.value
-    module, _, attribute = url.partition(":")
-    return _find(module, [*sys.path]), module, attribute
 
 
 def _digest(path: Path) -> str:
@@ -196,7 +184,6 @@ def origin_of(dotted: str, search: Sequence[str]) -> str | None:
 
 
 def _find(dotted: str, search: Sequence[str]) -> Path | None:
-    """File of the module `dotted`."""
     origin = origin_of(dotted, search)
     return Path(origin).resolve() if origin and origin.endswith(".py") else None
 

@@ -39,7 +39,6 @@ def status(pid: int, key: str) -> str | None:
 
 
 def threads(pid: int) -> list[str]:
-    """Their numbers."""
     with contextlib.suppress(OSError):
         return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     return []

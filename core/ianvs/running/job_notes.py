@@ -14,8 +14,8 @@ from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results
 from ianvs.running.planning.cases import PlannedAlgorithm
-from ianvs.running.planning.earlier import EarlierCase, said_of_earlier
 from ianvs.running.planning.plan import Plan
+from ianvs.running.planning.stored_cases import EarlierCase, said_of_earlier
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
 

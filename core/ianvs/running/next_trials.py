@@ -1,10 +1,7 @@
 """What a search does next, from what it knows: trials that go on, and new ones. Nothing depends on when they ended.
 
-Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), as docs/search.md says. Decisions
-are made between waves of trials, on all that is known, so that they don't depend on how many run at a time.
-
-Optuna draws what new trials try. Every trial is drawn by a sampler of its own, seeded by the search and the trial's
-number: what is drawn is determined by what is known when it is asked for, and nothing of a sampler has to be kept.
+Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), as docs/search.md says; Optuna
+draws what new trials try. docs/decisions/009-search.md says why waves, and why a sampler for each trial.
 """
 
 from __future__ import annotations
@@ -55,13 +52,8 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
         return study
     if wanted:
         return next_wave(study, spec, space)  # there was nothing to ask for
-    best = study.best()
-    return replace(
-        study,
-        ended=True,
-        winner=None if best is None else best.number,
-        importance=importance_of(study, space),
-    )
+    winner = None if (best := study.best()) is None else best.number
+    return replace(study, ended=True, winner=winner, importance=importance_of(study, space))
 
 
 def record_value(study: Study, number: int, value: float | None) -> Study:

@@ -85,7 +85,8 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wa
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
     for arrived, row in _rows(cases, request, known, rounds):
-        row = [cell and replace(cell, hierarchy=metrics[0][0].tree) for cell in row]
+        if (tree := metrics[0][0].tree) is not None:
+            row = [cell and replace(cell, hierarchy=tree) for cell in row]
         scores = _row_scores(alone, row)
         if arrived is not None:
             for key, told in scores.items():

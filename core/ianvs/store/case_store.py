@@ -43,7 +43,7 @@ from ianvs.store.round_files import (
     stored_modules,
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
-from ianvs.store.stored_score import LEFT_OUT, StoredScore, numbers, parts_of, stored_score
+from ianvs.store.stored_score import LEFT_OUT, StoredScore, numbers, packed, parts_of, stored_score
 
 SIMILARITIES = "similarities.npz"
 
@@ -320,7 +320,7 @@ class CaseStore:
         within = {n: numbers(row) for n, row in (between or {}).items()}
         told = {"values": numbers(values), "details": parts_of(details), "between": within, "about": dict(about or {})}
         without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
-        told |= {name: numbers(values) for name, values in without if values is not None}
+        told |= {name: packed(values) for name, values in without if values is not None and np.size(values)}
         self._write(case_id, _score_name(key, after), told)
 
     def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:

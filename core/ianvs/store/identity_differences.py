@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_FEW = 3  # files that are named one by one
+
 
 def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Between two identities, as PlannedAlgorithm.identity_of tells them; seeds do not count."""
@@ -11,10 +13,15 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     sources = old.get("source", {}), new.get("source", {})
     files = sorted(_changed(*sources, ()))
     recounted = [name for name in files if [_by_tree(one.get(name)) for one in sources] == [False, True]]
-    if edited := [name for name in files if name not in recounted]:
-        found.append(f"source {', '.join(edited)}")
+    edited = [name for name in files if name not in recounted]
+    ours = [name for name in edited if "/ianvs/" in f"/{name}"]
+    if theirs := [name for name in edited if name not in ours]:
+        found.append(f"source {', '.join(theirs)}")
+    if ours:
+        found.append(f"ianvs itself ({len(ours)} file{'s' * (len(ours) > 1)})")
     if recounted:
-        found.append(f"the way that ianvs counts {', '.join(recounted)}")
+        told = ", ".join(recounted) if len(recounted) <= _FEW else f"{len(recounted)} source files"
+        found.append(f"the way that ianvs counts {told}")
     if files := sorted(_changed(old.get("weights", {}), new.get("weights", {}), ())):
         found.append(f"the content of {', '.join(files)}")
     found += _changed(old, new, ("source", "version", "weights"))

@@ -4,7 +4,7 @@ What a search drew is kept, and what it was told of each trial, so that a search
 trials.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,9 +13,10 @@ from typing import Any
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import HIDDEN, without_secrets
 from ianvs.store.keys import canonical
-from ianvs.store.sealed import as_record, read_sealed, write_sealed
+from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
 
 _NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
+_BEGUN = "begun.json"  # cases of a run that is not over, or was killed
 
 
 class JobStore:
@@ -33,6 +34,18 @@ class JobStore:
             before = None
         if before is None or canonical({**before, "provenance": 0}) != canonical({**record, "provenance": 0}):
             write_sealed(self.path, _NAME, record)
+        remove(self.folder / _BEGUN)
+
+    def begin(self, ids: Iterable[str]) -> None:
+        """Note whose cases these are before the first of them runs; `write` tells it from then on."""
+        write_sealed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
+
+    @staticmethod
+    def case_ids(workspace: Path) -> set[str]:
+        """Of all cases that jobs have in `workspace`, those of runs that are not over included. Raises DamagedError."""
+        found = {case["id"] for name in JobStore.names(workspace) for case in _read(workspace, name).get("cases", ())}
+        begun = (read_sealed(path, _BEGUN) or {} for path in workspace.glob(f"*/{_BEGUN}"))
+        return found.union(*(one["cases"] for one in begun))
 
     def read(self) -> dict[str, Any] | None:
         """The record; None: there is none. Raises DamagedError."""
@@ -44,6 +57,10 @@ class JobStore:
         """Names of the jobs that ran in `workspace`."""
         for path in sorted(workspace.glob("*/job.json")):
             yield path.parent.name
+
+
+def _read(workspace: Path, name: str) -> Mapping[str, Any]:
+    return JobStore(workspace, name).read() or {}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What a workspace could do without, and its removal."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ class Prunable:
     """kind: "old": a model of a round before the last that is stored. "finished": the model of a case that has ended
     well, from which only a job with more rounds would go on. "lost": a case that no job of the workspace has any more.
 
-    algorithm: "" where the case does not tell. files, bytes: of what would be removed.
+    algorithm: "" where the case does not tell. traces: files elsewhere that tell of a lost case alone. files, bytes: of
+    all that would be removed.
     """
 
     kind: Kind
@@ -29,13 +31,18 @@ class Prunable:
     folder: Path
     files: int
     bytes: int
+    traces: tuple[Path, ...] = ()
 
 
 def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
     """wanted: ids of cases that a job has; all others are lost."""
+    traces = defaultdict[str, list[Path]](list)
+    for path in (*store.root.glob(".names/*"), *store.root.glob(".lineage/*")):
+        traces[path.read_text(errors="replace")].append(path)
     for folder in sorted(store.root.glob("[!.]*")):
         if folder.name not in wanted:
-            yield _of("lost", store, folder.name, folder)
+            traces[folder.name] += store.root.glob(f".locks/{folder.name}.lock")
+            yield _of("lost", store, folder.name, folder, tuple(traces[folder.name]))
             continue
         models = sorted(folder.glob("rounds/[0-9]*/model"), key=lambda model: int(model.parent.name))
         yield from (_of("old", store, folder.name, model) for model in models[:-1])
@@ -46,13 +53,15 @@ def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
 def prune(store: CaseStore, found: Prunable) -> bool:
     """Remove it; False, and it stays, where a process is at work on the case."""
     with suppress(Timeout, OSError), store.lock(found.case_id).acquire(timeout=0):
-        remove(found.folder)
+        for path in (found.folder, *found.traces):  # its lock is the last
+            remove(path)
         return not found.folder.exists()
     return False
 
 
-def _of(kind: Kind, store: CaseStore, case_id: str, folder: Path) -> Prunable:
-    case, sizes = None, [path.lstat().st_size for path in folder.rglob("*") if not path.is_dir()]
+def _of(kind: Kind, store: CaseStore, case_id: str, folder: Path, traces: tuple[Path, ...] = ()) -> Prunable:
+    every = (*folder.rglob("*"), *traces)
+    case, sizes = None, [path.lstat().st_size for path in every if path.is_symlink() or not path.is_dir()]
     with suppress(DamagedError):
         case = store.case(case_id)
-    return Prunable(kind, case_id, case.algorithm if case else "", folder, len(sizes), sum(sizes))
+    return Prunable(kind, case_id, case.algorithm if case else "", folder, len(sizes), sum(sizes), traces)

@@ -43,11 +43,17 @@ def numbers(values: ArrayLike) -> Stored:
     """An array for json: lists with None for what is not finite; of many the compressed bytes of float64."""
     array = np.asarray(values, dtype="<f8")
     if array.size > _MANY:
-        return {"shape": array.shape, "zlib": b64encode(zlib.compress(array.tobytes())).decode()}
+        return packed(array)
     told = array.astype(object)
     told[~np.isfinite(array)] = None
     found: list[Any] = told.tolist()
     return found
+
+
+def packed(values: ArrayLike) -> dict[str, Any]:
+    """The same of an array that nobody looks at: it takes a tenth of the time to read."""
+    array = np.asarray(values, dtype="<f8")
+    return {"shape": array.shape, "zlib": b64encode(zlib.compress(array.tobytes())).decode()}
 
 
 def _array(stored: Stored) -> NDArray[np.float64]:

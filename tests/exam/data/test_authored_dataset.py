@@ -168,7 +168,7 @@ def test_a_class_takes_the_options_and_has_the_parts(tmp_path):
 
 def kept(folder: Path, part: object) -> dict[str, np.ndarray]:
     folder.mkdir(exist_ok=True)
-    store_returned((part, part), folder, "mine()")
+    store_returned((part, part), folder, "mine()", DatasetSpec())
     return {file.stem: np.load(file) for file in (folder / "train").glob("*.npy")}
 
 
@@ -242,7 +242,7 @@ X = np.zeros((3, 2))
 )
 def test_a_bad_return_is_told_with_what_was_expected(tmp_path, returned, message):
     with pytest.raises(DataError, match=message):
-        store_returned(returned, tmp_path, "mine()")
+        store_returned(returned, tmp_path, "mine()", DatasetSpec())
 
 
 def test_a_refusal_names_the_line_of_the_function(tmp_path):

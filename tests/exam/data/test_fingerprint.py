@@ -7,12 +7,14 @@ import os
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
+from ianvs.exam.data.contents import contents
 from tests.edits import edited
 from tests.exam.data.pictures import two_classes, write_picture
 
@@ -124,3 +126,22 @@ def test_arrays_are_known_by_their_file(tmp_path):
         np.savez(source.path, x=np.full((2, 2), value), y=[0, 1])
         found.append(of(spec, tmp_path))
     assert found[0] != found[1]
+
+
+def test_who_waits_for_files_to_be_read_is_told_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ianvs.exam.data.pace._SAID", 0.0)
+    paths = [tmp_path / f"{n}.bin" for n in range(3)]
+    for path in paths:
+        path.write_bytes(bytes(2000))
+    told: list[str] = []
+    contents(list(map(str, paths)), tmp_path / "cache", told.append)
+    assert [one.partition("/s")[0].rpartition(",")[0] for one in told] == [
+        f"reading files, {done} kB of 6 kB" for done in (2, 4, 6)
+    ]
+    assert all(one.endswith(" left") for one in told)
+    for path in paths:
+        os.utime(path, ns=(0, 0))  # long settled
+    contents(list(map(str, paths)), tmp_path / "cache")
+    told.clear()
+    contents(list(map(str, paths)), tmp_path / "cache", told.append)
+    assert not told

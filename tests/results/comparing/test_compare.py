@@ -251,7 +251,7 @@ def test_a_workspace_against_its_own_report_is_equal_by_its_means(jobs: Path) ->
     workspace = jobs / "old" / "ws"
     for said in ("rank", "rank/all_rank.csv"):
         [contrast] = ianvs.compare([workspace, workspace / "small" / said]).contrasts
-        assert [row.pair.name for row in contrast.rows] == [
+        assert [row.pair.before.name for row in contrast.rows] == [
             "plain (Noise=0.0)",
             "plain (Noise=0.1)",
             "gone (Noise=0.2)",

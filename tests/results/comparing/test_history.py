@@ -16,12 +16,12 @@ import pytest
 import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
+from ianvs.results.comparing.comparison_text import records_csv
 from ianvs.results.comparing.history import (
     History,
     HistoryLine,
     Point,
     draw_history,
-    history_csv,
     history_picture,
     history_text,
 )
@@ -71,7 +71,7 @@ def test_workspaces_stand_in_the_order_of_their_commits(
     assert (found.metric, found.by_commit) == ("accuracy", True)
     assert [point.name for point in found.points] == [str(early), str(later)]
     assert [point.moment.month for point in found.points] == [3, 4]
-    assert [line.name for line in found.lines] == ["plain (noise=0.0)", "plain (noise=0.1)"]
+    assert [line.label for line in found.lines] == ["plain noise=0.0", "plain noise=0.1"]
     noisy = [
         np.mean(
             [r.metrics["accuracy"] for r in ianvs.load_results(workspace) if r.case.hyperparameters["noise"] == 0.1]
@@ -169,7 +169,7 @@ def test_a_blank_is_what_a_workspace_lacks_and_a_plus_marks_local_changes() -> N
     assert text.splitlines()[0].split() == ["Algorithm", "0abcdef", "1abcdef+", "2abcdef"]
     assert text.splitlines()[2].split("  ")[0] == "method 0"
     assert "0.500 ± 0.010" in text
-    assert history_csv(history(1)).splitlines()[2].endswith("accuracy,,,0")
+    assert records_csv(history(1).records()).splitlines()[2].endswith("accuracy,,,0")
     assert replace(history(1).points[0], commit="").label == "w0"
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.types import CaseResult, ScoreMatrix
-from ianvs.results.page import page_text
 from ianvs.results.page.replies import Exams
-from ianvs.results.report import Leaderboard
+from ianvs.results.page.write_page import page_text
+from ianvs.results.report.leaderboard import Leaderboard
+from ianvs.results.report.row_scores import PassedScores
 from tests.results.report.report_cases import board, result
 
 __all__ = ["learned", "page_of", "square"]
@@ -34,4 +35,6 @@ def learned(algorithm: str, seed: int = 0, rounds: int = 2, **more: Any) -> Case
 
 def page_of(results: Sequence[CaseResult], seeds: int = 1, table: Leaderboard | None = None, **more: Any) -> str:
     table = table or board(results, (("accuracy", True),), seeds)
-    return page_text(table, results, Exams(Path("/no/workspace")), **more)
+    passed = PassedScores(table.seeds)
+    kept = list(passed.watch(results))
+    return page_text(table, passed, kept, Exams(Path("/no/workspace")), **more)

@@ -16,19 +16,25 @@ from ianvs.exam.metrics.registry import find
 from ianvs.results.report.charts.heatmaps import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
 from ianvs.results.report.charts.shown_rows import shown_rows
 from ianvs.results.report.charts.svg import MARKERS, Frame, Scale, log_scale, marker, nice_scale, num, path, tag
-from ianvs.results.report.row_scores import MatrixMeans, complete_rows, finished, taught_means
+from ianvs.results.report.leaderboard_row import RowKey
+from ianvs.results.report.row_scores import (
+    MatrixMeans,
+    PassedScores,
+    RowScore,
+    complete_rows,
+    finished,
+    taught_means,
+)
 from tests.results.page.page_cases import learned, page_of
 from tests.results.page.reading import Element, read
 from tests.results.report.report_cases import board, matrix
 from tests.results.report.test_line_styles import contrast
 
 
-def means_of(results: list[CaseResult], seeds: int) -> MatrixMeans:
-    rows = complete_rows(board(results, seeds=seeds))
-    found = MatrixMeans(rows)
-    for key, result in finished(rows, results):
-        found.add(key, result)
-    return found
+def means_of(results: list[CaseResult], seeds: int) -> dict[str, dict[RowKey, RowScore]]:
+    found = PassedScores(seeds)
+    rows = complete_rows(board(list(found.watch(results)), seeds=seeds))
+    return found.matrices.of_exam(rows, "")
 
 
 def charts(results: list[CaseResult], seeds: int = 1) -> dict[str, Element]:
@@ -116,7 +122,7 @@ def test_a_curve_is_the_mean_over_what_was_taught_so_far() -> None:
 
 def test_means_and_spread_are_over_seeds() -> None:
     results = [learned("a", seed, matrix=matrix([[0, 0], [one, 0], [0.5, 1]])) for seed, one in enumerate((0.6, 0.8))]
-    found = next(iter(means_of(results, 2).of_exam("")["accuracy"].values()))
+    found = next(iter(means_of(results, 2)["accuracy"].values()))
     np.testing.assert_allclose(found.values, [[0, 0], [0.7, 0], [0.5, 1]])
     np.testing.assert_allclose(found.learned, [0.7, 0.75])
     np.testing.assert_allclose(found.spread, [np.std([0.6, 0.8], ddof=1), 0])
@@ -125,10 +131,10 @@ def test_means_and_spread_are_over_seeds() -> None:
 def test_seeds_that_only_chose_a_configuration_are_in_no_picture() -> None:
     every = [learned("a", seed, matrix=matrix([[0, 0], [seed / 10, 0], [0.5, 1]])) for seed in range(4)]
     rows = complete_rows(board(every[2:], seeds=2))
-    found = MatrixMeans(rows)
+    found = MatrixMeans(2)
     for key, result in finished(rows, every):
         found.add(key, result)
-    assert next(iter(found.of_exam("")["accuracy"].values())).values[1, 0] == pytest.approx((0.2 + 0.3) / 2)
+    assert next(iter(found.of_exam(rows, "")["accuracy"].values())).values[1, 0] == pytest.approx((0.2 + 0.3) / 2)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -136,7 +142,7 @@ def test_what_is_lost_is_backward_transfer_with_its_sign_turned(seed: int) -> No
     values = np.random.default_rng(seed).random((6, 5))
     names = tuple("abcde")
     means = means_of([learned("a", matrix=ScoreMatrix(values, "accuracy", names, names))], 1)
-    (found,) = means.of_scores["accuracy"].values()
+    (found,) = means["accuracy"].values()
     bwt = find("BWT")
     assert bwt is not None
     assert bwt.function is not None

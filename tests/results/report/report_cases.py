@@ -11,7 +11,7 @@ import numpy as np
 from ianvs.base.types import CaseResult, Failure, RoundResult, ScoreMatrix, Status, TestCase
 from ianvs.config.spec import RankSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.results.report import Leaderboard, build_leaderboard
+from ianvs.results.report.leaderboard import Leaderboard, build_leaderboard
 
 WORKSPACE = Path("/somewhere/workspace")
 ACCURACY = Metric("accuracy", "score", "Share of correct predictions.", source="folklore", formula="correct / all")

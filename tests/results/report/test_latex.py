@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.results.report import Leaderboard
 from ianvs.results.report import latex as writer
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.latex import escaped
+from ianvs.results.report.leaderboard import Leaderboard
 from tests.results.report.report_cases import board, result, suite
 
 EVIL = r"50% of_a & b #1 {x} $y$ \input{z} ~^ <a|b> ±2 λ Δ → naïve -- [q]"

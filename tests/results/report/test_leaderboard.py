@@ -12,9 +12,9 @@ from ianvs.base.types import CaseResult, Failure, RoundResult
 from ianvs.config.spec import RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.system import SYSTEM
-from ianvs.results.report import build_leaderboard
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.columns import title_of
+from ianvs.results.report.leaderboard import build_leaderboard
 from ianvs.results.report.leaderboard_row import COSTS
 from tests.results.report.report_cases import ACCURACY, METRICS, board, cells, failed, result, suite
 

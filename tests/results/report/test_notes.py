@@ -14,9 +14,9 @@ from rich.console import Console
 import ianvs
 from ianvs import api
 from ianvs.base.errors import IanvsError
-from ianvs.results.exports import export_results
-from ianvs.results.report import render
+from ianvs.results.exports.exporting import export_results
 from ianvs.results.report.document import Note
+from ianvs.results.report.terminal import render
 from ianvs.results.stored import Results
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job

@@ -12,10 +12,11 @@ from rich.console import Console
 
 import ianvs
 from ianvs.config.spec import PublishedSpec, RankSpec
-from ianvs.results.report import Leaderboard, build_leaderboard, render
 from ianvs.results.report.build_document import document_of
+from ianvs.results.report.leaderboard import Leaderboard, build_leaderboard
 from ianvs.results.report.markdown import markdown
 from ianvs.results.report.row_tables import csv_text
+from ianvs.results.report.terminal import render
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.plan import make_plan
 from tests.edits import edited

@@ -13,8 +13,9 @@ import pytest
 from ianvs.base.types import CaseResult
 from ianvs.config.spec import RankSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.results.report import Leaderboard, build_leaderboard, write_reports
+from ianvs.results.report.build_document import write_reports
 from ianvs.results.report.columns import Column
+from ianvs.results.report.leaderboard import Leaderboard, build_leaderboard
 from ianvs.results.report.notes import notes_of
 from ianvs.results.report.values import difference_text
 from ianvs.results.stats import Difference

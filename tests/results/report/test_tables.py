@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from ianvs.results.report import cases_frame, rounds_frame, to_frame
+from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
 from tests.results.report.report_cases import WORKSPACE, board, failed, matrix, result, suite
 
 

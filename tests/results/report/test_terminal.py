@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from ianvs.base.types import RoundResult
-from ianvs.results.report import Leaderboard, render
 from ianvs.results.report.build_document import document_of
+from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.markdown import markdown
+from ianvs.results.report.terminal import render
 from tests.results.report.report_cases import WORKSPACE, board, cells, failed, result, suite
 
 

@@ -20,9 +20,10 @@ from markdown_it import MarkdownIt
 
 from ianvs.base.types import CaseResult
 from ianvs.config.spec import RankSpec
-from ianvs.results.report import build_leaderboard, to_frame, write_reports
+from ianvs.results.report.build_document import write_reports
 from ianvs.results.report.charts.svg import PAGE
-from ianvs.results.report.row_tables import csv_text
+from ianvs.results.report.leaderboard import build_leaderboard
+from ianvs.results.report.row_tables import csv_text, to_frame
 from tests.results.report.report_cases import METRICS, WORKSPACE, board, cells, failed, matrix, result, suite
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -13,6 +13,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.plan import Plan
+from ianvs.store import JobStore
 from ianvs.store.identity_differences import identity_differences
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
@@ -104,6 +105,8 @@ def test_prune_shows_first_and_removes_then(job: Path, capsys: pytest.CaptureFix
     assert {path.name for path in cases.glob("[!.]*")} == before
     assert main(["prune", "-f", str(job), "--lost", "--yes"]) == 0
     assert {path.name for path in cases.glob("[!.]*")} == before & wanted
+    named = {path.read_text() for kind in (".names", ".lineage") for path in (cases / kind).iterdir()}
+    assert not lost & (named | {path.stem for path in (cases / ".locks").iterdir()})
     assert not api.prune(job, lost=True)
     capsys.readouterr()
     assert main(["prune", "-f", str(job), "--lost"]) == 0
@@ -118,6 +121,15 @@ def test_no_case_counts_as_lost_while_another_job_runs_that_has_no_record_yet(jo
         api.prune(job, lost=True, yes=True)
     assert store.folder(case_id).exists()
     assert api.prune(job, yes=True) == []
+
+
+def test_what_a_run_made_that_was_killed_before_it_had_results_is_not_lost(job: Path) -> None:
+    [case_id, *_] = [one.case_id for one in api.prune(job, lost=True)]
+    store = JobStore(job.parent / "ws", "killed")
+    store.begin([case_id])
+    assert case_id not in {one.case_id for one in api.prune(job, lost=True)}
+    store.write({"cases": []})  # it has run again, and what it was then had other cases
+    assert case_id in {one.case_id for one in api.prune(job, lost=True)}
 
 
 def test_models_are_pruned_and_results_stay(tmp_path: Path) -> None:
@@ -141,3 +153,13 @@ def test_a_digest_of_bytes_that_is_one_of_a_tree_now_tells_of_no_edit() -> None:
     exam = {"exam": {}, "algorithm": {"source": {"a.py": "0f", "b.py": "tree:01", "c.py": "02"}}}
     now = {"exam": {}, "algorithm": {"source": {"a.py": "tree:0f", "b.py": "tree:03", "d.py": "tree:04"}}}
     assert identity_differences(exam, now) == ["source b.py, c.py, d.py", "the way that ianvs counts a.py"]
+
+
+def test_after_an_upgrade_a_plan_does_not_list_every_file_of_ianvs() -> None:
+    def identity(version: str) -> dict[str, object]:
+        files = ["mine.py", *(f"basemodel/ianvs/testalgorithms/m{n}.py" for n in range(23))]
+        return {"exam": {}, "algorithm": {"source": {name: f"{version}{name}" for name in files}}}
+
+    old, new = identity("0f"), identity("1e")
+    assert identity_differences(old, new) == ["source mine.py", "ianvs itself (23 files)"]
+    assert identity_differences(old, identity("tree:")) == ["the way that ianvs counts 24 source files"]

@@ -19,7 +19,7 @@ from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.packed_replies import Replies, packed
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.store import CaseStore
-from ianvs.testenv.data_types.conversations import checked_replies
+from ianvs.testenv.data_types.dialogues import checked_replies
 from tests.edits import edited
 from tests.jobs import unpack_cases, write_job
 

@@ -18,7 +18,7 @@ from ianvs.processes.engines.engine import TaskReporter
 from ianvs.processes.engines.inline import InlineEngine
 from ianvs.processes.proc import cpu_seconds
 from ianvs.running.session.contract_case import _apart
-from ianvs.running.session.measure import stopwatch
+from ianvs.running.session.measure import Stopwatch
 from tests.jobs import write_job
 
 BURN = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
@@ -59,9 +59,9 @@ def test_one_metric_of_two_scores_is_two_quantities(tmp_path: Path) -> None:
 
 def test_processor_time_counts_threads_and_children_and_no_waiting() -> None:
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-    with stopwatch() as waited:
+    with Stopwatch() as waited:
         subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
-    with stopwatch() as worked:
+    with Stopwatch() as worked:
         subprocess.run([sys.executable, "-c", code, BURN.format(seconds=0.5)], check=True)
     assert waited.spent.seconds > 0.5 > waited.spent.cpu_seconds
     assert worked.spent.cpu_seconds > 0.5
@@ -72,7 +72,7 @@ def test_processor_time_counts_children_that_still_run() -> None:
     code = BURN.format(seconds=0.5) + "print(flush=True)\nimport time; time.sleep(60)"
     child = None
     try:
-        with stopwatch() as watch:
+        with Stopwatch() as watch:
             child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
             assert child.stdout is not None
             child.stdout.readline()

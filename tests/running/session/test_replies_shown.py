@@ -12,7 +12,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError, PluginError
-from ianvs.running.session.more_answers import checked_forced
+from ianvs.testenv.questions.forced_replies import TeacherForced
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -143,7 +143,7 @@ def test_the_testenv_has_to_ask_for_it(tmp_path: Path, metric: str) -> None:
 
 def test_a_model_is_not_gated_by_it(tmp_path: Path) -> None:
     gate = "model_eval: {model_metric: {name: reply_token_accuracy, mode: no_metric}, threshold: 0, operator: '>='}\n"
-    with pytest.raises(ConfigError, match=r"model_eval scores replies .* lexical_similarity does"):
+    with pytest.raises(ConfigError, match=r"model_eval scores answers .* reads more than answers"):
         ianvs.validate(written(tmp_path, TESTENV + gate))
 
 
@@ -151,7 +151,7 @@ def test_only_conversations_have_replies(tmp_path: Path) -> None:
     testenv = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 5}\nmetrics: [accuracy]\n"
     testenv += "teacher_forced: true\n"
     plugin = MAJORITY + "\n    def teacher_forced(self, data):\n        return []\n"
-    with pytest.raises(ConfigError, match="teacher_forced asks about replies to conversations, and these are class"):
+    with pytest.raises(ConfigError, match="teacher_forced is about conversation data, and these are class"):
         ianvs.validate(write_job(tmp_path, testenv=testenv, plugin=plugin))
 
 
@@ -190,8 +190,8 @@ def test_the_other_score_of_the_same_answers_asks_nothing_anew(tmp_path: Path) -
 )
 def test_what_a_learner_says_is_checked(found: object, message: str) -> None:
     with pytest.raises(PluginError, match=message):
-        checked_forced(found, 2, "P")
+        TeacherForced().checked(found, 2, 0, "P")
 
 
 def test_a_token_may_be_impossible_to_a_model() -> None:
-    assert checked_forced([[0, 1, -np.inf]], 1, "P").tolist() == [[0, 1, -np.inf]]
+    assert TeacherForced().checked([[0, 1, -np.inf]], 1, 0, "P").tolist() == [[0, 1, -np.inf]]

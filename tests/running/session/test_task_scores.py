@@ -11,7 +11,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError, PluginError
-from ianvs.running.session.more_answers import checked_scores, labels_within, why_unscored
+from ianvs.testenv.questions.task_scores import TaskScores, labels_within
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -218,17 +218,17 @@ def test_the_likeliest_class_is_looked_for_among_those_of_the_task() -> None:
 def test_scores_keep_what_a_softmax_would_lose() -> None:
     logits = np.array([[0.0, -300.0, -200.0]], dtype=np.float32)
     assert np.exp(logits)[0, 1:].tolist() == [0, 0]
-    assert labels_within(checked_scores(logits, 1, 3, "x"), (1, 2)).tolist() == [2]
+    assert labels_within(TaskScores().checked(logits, 1, 3, "x"), (1, 2)).tolist() == [2]
 
 
 def test_minus_infinity_is_a_score_and_infinity_is_none() -> None:
-    assert np.isneginf(checked_scores([[0, -np.inf]], 1, 2, "x")[0, 1])
+    assert np.isneginf(TaskScores().checked([[0, -np.inf]], 1, 2, "x")[0, 1])
     with pytest.raises(PluginError, match="-inf for never"):
-        checked_scores([[0, np.inf]], 1, 2, "x")
+        TaskScores().checked([[0, np.inf]], 1, 2, "x")
 
 
 def test_a_class_that_overrides_both_gives_its_scores() -> None:
     base = type("Base", (), {"predict": len, "scores": len})
-    assert why_unscored(type("Same", (base,), {})()) == ""
-    assert why_unscored(type("Both", (base,), {"predict": len, "scores": len})()) == ""
-    assert "predict() of its own" in why_unscored(type("One", (base,), {"predict": len})())
+    assert TaskScores().lacks(type("Same", (base,), {})()) == ""
+    assert TaskScores().lacks(type("Both", (base,), {"predict": len, "scores": len})()) == ""
+    assert "predict() of its own" in TaskScores().lacks(type("One", (base,), {"predict": len})())

@@ -1,6 +1,6 @@
 """The data of an exam: a built-in source, or files of several forms, and which keys go together."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -28,9 +28,10 @@ from ianvs.config.strict_yaml import Document, Steps
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
 """Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
 
-_OF_FILES = {"label", "domain", *(f"{part}_{ending}" for part in ("train", "test") for ending in _FORMS)}
+_OF_FILES = {"label", "input", "domain", *(f"{part}_{ending}" for part in ("train", "test") for ending in _FORMS)}
 """Keys of a dataset in files that a built-in source may have as options."""
 
+_TEST_PARTS = ("test", "val", "valid", "validation")  # below a root, the first that is there
 _INDEX_SUFFIXES = (".txt", ".csv", ".json")
 _DATA_SUFFIXES = (".jsonl", ".npz", ".npy")
 _WRONG = object()
@@ -185,8 +186,12 @@ class DatasetSpec(PlacedSpec):
     train_url: InitVar[Sources] = ()
     test_url: InitVar[Sources] = ()
     data_type: DataTypeSpec | None = None  # None: told by the form of the labels
-    label: Name | None = None  # the label's column in a csv
+    label: Name | None = None  # the label's column in a table
+    input: Name | None = None  # the samples' column in a table
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
+    # The share of the training data that becomes the test part, class by class, and the seed by which it is drawn.
+    test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    test_seed: Annotated[int, Field(ge=0)] = 0
     backbone: BackboneSpec | None = None  # features of this network in place of pictures
     hierarchy: Annotated[  # a tree, or the path of a yaml file with one: the loader reads it, who knows all places
         ClassTree | None, ReadAs(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
@@ -200,11 +205,17 @@ class DatasetSpec(PlacedSpec):
     def __post_init__(self, *given: tuple[SourceSpec, ...]) -> None:
         object.__setattr__(self, "train", sum(given[0::2], self.train))
         object.__setattr__(self, "test", sum(given[1::2], self.test))
+        if self.root is not None and self.name is None and not self.train and not self.test:
+            object.__setattr__(self, "train", _below(self.root, ("train",), self.test_share))
+            if self.test_share is None:
+                object.__setattr__(self, "test", _below(self.root, _TEST_PARTS, None))
 
     @classmethod
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
-        named = given.get("name") is not None
-        return [key for key in given if key not in cls.known_keys() or key in _OF_FILES] if named else ()
+        if given.get("name") is None:
+            return ()
+        own = _OF_FILES if given.get("url") is not None else {*_OF_FILES, "test_share", "test_seed"}
+        return [key for key in given if key not in cls.known_keys() or key in own]
 
     def placed(self, document: Document, path: Steps) -> Self:
         made = super().placed(document, path)
@@ -212,10 +223,27 @@ class DatasetSpec(PlacedSpec):
         return replace(made, train=train, test=test)
 
 
+def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[SourceSpec]:
+    """What `root` has of the first of the names, a file or a folder; `root` itself if a share is to be cut off."""
+    inside = sorted(path for path in root.iterdir() if path.name[0] != ".")
+    of_part = {name: [path for path in inside if path.stem == name] for name in names}
+    found = next(filter(None, of_part.values()), [root] if share else [])
+    if len(found) != 1:
+        has = one_line([path.name for path in found or inside], 5) or "nothing"
+        why = f"has no {' or '.join(names)}" if not found else f"has {len(found)} for one part"
+        raise ValueError(
+            f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`."
+        )
+    if share is not None and any(path.stem in _TEST_PARTS for path in inside):
+        raise ValueError(f"test_share is given, and {root.name} has a test part. Keep one.")
+    return (SourceSpec(found[0], _legacy_form(found[0]) or "data"),)
+
+
 def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:
     """`sources` with the place of each; one of the keys `train_*` (test_*) gives all of them."""
     given = ((*path, f"{part}_{ending}") for ending in _FORMS if at(document.data, *path, f"{part}_{ending}"))
     paths = [where for key in given for where in [found for found, _ in leaves(document.data, *key)] or [key]]
+    paths = paths or [(*path, "root")]  # they were found below it
     return tuple(replace(one, place=document.value_place(at)) for one, at in zip(sources, paths, strict=False))
 
 
@@ -229,6 +257,8 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
     for given in (train, test):
         for key in given[1:]:
             yield Slip(f"{given[0]} and {key} are both given. Keep one.", ("dataset", key))
+    for key in test[:1] if dataset.get("test_share") is not None else ():
+        yield Slip(f"test_share and {key} are both given. Keep one.", ("dataset", "test_share"))
     if dataset.get("name") is not None:
         for key in train[:1] + test[:1]:
             message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
@@ -236,7 +266,7 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
     elif dataset.get("url") is not None:
         yield Slip("url is given and no name. Add the name of what that file defines.", ("dataset", "url"))
     elif not any(closest(key, known) for key in dataset.keys() - known.keys()):  # else the slip is that key
-        yield from _missing(train, test)
+        yield from _missing(dataset, train, test)
     if dataset.get("using") and at(testenv, "using"):
         yield Slip("using is given in dataset and in testenv. Keep one.", ("using",))
     for path in (("dataset", "using"), ("using",)):
@@ -248,12 +278,15 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
         yield from repeated("class", names, "Keep one.")
 
 
-def _missing(train: list[str], test: list[str]) -> Iterator[Slip]:
+def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -> Iterator[Slip]:
     if not train and not test:
         message = "dataset names no data. Give the name of a built-in source, or train_index and test_index"
-        yield Slip(f"{message} (train_data and test_data for files that hold the samples).", ("dataset",))
+        if not dataset.get("root"):  # else they are looked for there
+            yield Slip(f"{message} (train_data and test_data for files that hold the samples).", ("dataset",))
     elif not test:
-        yield Slip(f"{train[0]} is given and no test data. Add test_index or test_data.", ("dataset", train[0]))
+        if dataset.get("test_share") is None:
+            message = f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`."
+            yield Slip(message, ("dataset", train[0]))
     elif not train:
         yield Slip(f"{test[0]} is given and no training data. Add train_index or train_data.", ("dataset", test[0]))
 

@@ -1,6 +1,7 @@
 """testenv.yaml: the data, how they arrive, and the metrics."""
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -11,9 +12,19 @@ from ianvs.base.errors import closest
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.models.contract_name import NATIVE
-from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
+from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "=": operator.eq,  # in our files, and in Ianvs's
+}
+"""By the `operator` of a `model_eval`."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,16 @@ class ScenarioSpec(NamedSpec):
     def __post_init__(self, file: Path | None) -> None:
         if file is not None:
             object.__setattr__(self, "options", {**self.options, "file": str(file)})
+
+
+@dataclass(frozen=True)
+class QuestionSpec(NamedSpec):
+    """Something that a model is asked beside its answers: the name of a question, an author's with the `url` of it."""
+
+    has_options: ClassVar = False
+
+    name: Annotated[Name, Field(description="the question's name")]
+    url: FilePath = None
 
 
 @dataclass(frozen=True)
@@ -120,12 +141,19 @@ class TestEnvSpec(PlacedSpec):
     linear_probe: bool = False  # whether features are examined after every round
     task_scores: bool = False  # whether scores of all classes are asked for, to be looked at under the mask of a task
     teacher_forced: bool = False  # whether a language model is asked what it makes of the true replies
+    questions: Several[QuestionSpec] = ()  # what else the model is asked
     settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
     file: Annotated[Path, NoKey] = Path()
 
     def __post_init__(self, using: tuple[str, ...]) -> None:
         if using:
             object.__setattr__(self, "dataset", replace(self.dataset, using=using))
+
+    @property
+    def asked(self) -> tuple[QuestionSpec, ...]:
+        """What the model is asked beside its answers."""
+        names = ("linear_probe", "task_scores", "teacher_forced")
+        return (*(QuestionSpec(name) for name in names if getattr(self, name)), *self.questions)
 
     def with_hierarchy(self, tree: ClassTree) -> Self:
         """The same with a tree over the classes of its dataset, which its metrics know."""

@@ -1,13 +1,18 @@
 """A DatasetSpec -> a Dataset: check it, fingerprint it without decoding, load it through the decode-once cache."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from ianvs.base.errors import DataError, Place, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.authored import authored
 from ianvs.exam.data.cache import Progress, slice_of
+from ianvs.exam.data.contents import Say
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.doubts import doubts_of, find_doubts
 from ianvs.exam.data.encoded_pictures import try_pictures
@@ -27,7 +32,7 @@ from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.named import Source, check_named, named_source
 from ianvs.exam.data.sources import read_parts
-from ianvs.processes.isolated import Unanswered, ask_isolated
+from ianvs.processes.isolated import Isolated, Unanswered
 
 __all__ = [
     "Checked",
@@ -57,36 +62,50 @@ class Checked:
     samples: str | None = None
 
 
-def checked(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> Checked:
+def checked(
+    spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS, say: Say = None
+) -> Checked:
     """Everything that is wrong with the data and can be found without decoding: names, options, files, labels.
 
     Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
-    has not been before, and may take `seconds`; without a cache it is not.
+    has not been before, and may take `seconds`; without a cache it is not. say: told how the reading of files goes on.
     """
     apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
     known = kept_fingerprint(table_key(spec, cache_dir), cache_dir) if apart and cache_dir is not None else None
     if known is not None or not apart:
-        found = Checked([], known) if known is not None else _check_samples(spec, cache_dir, seconds)
+        found = Checked([], known) if known is not None else _check_samples(spec, cache_dir, seconds, say)
     else:
-        found = _checked_apart(spec, cache_dir)
+        found = _checked_apart(spec, cache_dir, say)
     return Checked([*found.problems, *check_backbone(spec)], found.samples)
 
 
-def checked_by_another(asked: tuple[DatasetSpec, Path | None]) -> list[Any]:
-    """The answer of the process that reads large files: [problems, the fingerprint of the samples]."""
-    found = _check_samples(*asked, CHECK_SECONDS)
+def checked_by_another(asked: tuple[DatasetSpec, Path | None]) -> Iterator[str | list[Any]]:
+    """The answers of the process that reads large files: how that goes on, and last [problems, the fingerprint of the
+    samples]."""
+    said = SimpleQueue[str | None]()
+    with ThreadPoolExecutor(1) as pool:
+        checking = pool.submit(_check_samples, *asked, CHECK_SECONDS, said.put)
+        checking.add_done_callback(lambda _: said.put(None))
+        yield from iter(said.get, None)
+    found = checking.result()
     places = [one.place or Place(Path()) for one in found.problems]
     told = [
         [one.message, str(place.file) if one.place else "", place.line, place.column, one.warning]
         for one, place in zip(found.problems, places, strict=True)
     ]
-    return [told, found.samples]
+    yield [told, found.samples]
 
 
-def _checked_apart(spec: DatasetSpec, cache_dir: Path | None) -> Checked:
+def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Checked:
     """What takes memory is read by a process that ends: this one stays small for as long as the job takes."""
+    told, samples = [], None
     try:
-        told, samples = ask_isolated(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG)
+        with closing(Isolated()) as process:
+            for answer in process.each(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG):
+                if not isinstance(answer, str):
+                    told, samples = answer
+                elif say is not None:
+                    say(answer)
     except Unanswered as error:
         raise DataError(f"the process that reads the data {error}. It may have run out of memory.") from None
     problems = [
@@ -96,10 +115,10 @@ def _checked_apart(spec: DatasetSpec, cache_dir: Path | None) -> Checked:
     return Checked(problems, samples)
 
 
-def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) -> str:
+def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, say: Say = None) -> str:
     """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same.
 
-    samples: what `checked` has said of them.
+    samples: what `checked` has said of them. say: as there.
     """
     if samples is not None:
         return encoded_fingerprint(samples, spec, cache_dir)
@@ -111,7 +130,7 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) 
         samples = named_source(spec).fingerprint(spec, cache_dir)
     else:
         kept = kept_fingerprint(table_key(spec, cache_dir), cache_dir)
-        samples = files_fingerprint(spec, cache_dir) if kept is None else kept
+        samples = files_fingerprint(spec, cache_dir, say=say) if kept is None else kept
     return encoded_fingerprint(samples, spec, cache_dir)
 
 
@@ -133,7 +152,7 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, k
     return dataset
 
 
-def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) -> Checked:
+def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, say: Say) -> Checked:
     if spec.name is not None and spec.url is None:
         return Checked(check_named(spec))
     if spec.url is not None and cache_dir is None:
@@ -146,7 +165,7 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
         check_listed(parts, spec)
         warnings = warnings_of(parts, spec)
         if cache_dir is not None and key is not None and not warnings:
-            return Checked([], keep_table(parts, spec, key, cache_dir))
+            return Checked([], keep_table(parts, spec, key, cache_dir, say))
     except SourceError as broken:
         return Checked(list(broken.problems))
     return Checked(warnings)

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError, Place, PluginError
 from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
-from ianvs.config.spec import ModuleSpec
+from ianvs.config.spec import DatasetSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
+from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.returned import ReadLabels, store_returned
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
@@ -29,21 +30,23 @@ from ianvs.plugins.value_types import type_problems
 
 _DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
+_COLUMNS = ("label", "input", "domain")  # keys that name columns of a table, unless the function has them as options
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
 _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
 
 
 class Question(TypedDict):
-    """Which function is called, and how. offered: `root`, if it is given, and `download`. folder: for the samples.
-
-    data_type: (url, name) of the type of the labels, where the testenv says one. classes: their names, if it says them.
+    """Which function is called, and how. offered: `root`, if it is given, and `download`. settings: keys of a
+    DatasetSpec that shape what is stored. folder: for the samples. data_type: (url, name) of the type of the labels,
+    where the testenv says one. classes: their names, if it says them.
     """
 
     url: str
     name: str
     options: dict[str, object]
     offered: dict[str, object]
+    settings: dict[str, Any]
     folder: str
     data_type: tuple[str | None, str] | None
     classes: list[str] | None
@@ -79,6 +82,8 @@ def call_function(question: Question) -> Answer:
         if not callable(loaded.target):
             return _refused((f"'{name}' is not a function.", "", 0))
         takes = constructor_parameters(loaded.target)
+        options = question["options"]
+        named: dict[str, Any] = {key: options.pop(key) for key in _COLUMNS if key in options and key not in takes.names}
         if wrong := list(_wrong_options(name, takes, question)):
             return _refused(*wrong)
         offered = {key: value for key, value in question["offered"].items() if key in takes.names}
@@ -87,15 +92,18 @@ def call_function(question: Question) -> Answer:
         line = _line(loaded.target)
         try:
             with loaded.active() as function:
-                returned = function(**question["options"], **offered)
-                named = store_returned(returned, folder, f"{name}()", _reader(question))
+                spec = DatasetSpec(**question["settings"], **named)
+                returned = function(**options, **offered)
+                stored = store_returned(returned, folder, f"{name}()", spec, _reader(question))
+        except SourceError as broken:
+            return _refused(*((str(problem), "", line) for problem in broken.problems))
         except IanvsError as error:
             return _refused((str(error), "", line))
         except Exception as error:
             said = hide_secrets(cause(error, url.resolve()), question["options"], environment=os.environ)
             return _refused((f"{name}() failed: {said}", "", 0))
     read = {path: look for path in sorted(seen) if (look := look_of(path))}
-    classes = None if named is None else list(named)
+    classes = None if stored is None else list(stored)
     return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=read), wrong=[])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ianvs.base.errors import Place, Problem, shown_path
-from ianvs.config.spec import DatasetSpec
+from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
 from ianvs.exam.data.author_call import Answer, Made, Question, look_of
 from ianvs.exam.data.cache import entry, is_whole
@@ -22,14 +22,16 @@ from ianvs.exam.data.conversations import conversations_listing
 from ianvs.exam.data.domains import assign_domains
 from ianvs.exam.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
 from ianvs.exam.data.index import files_listing
-from ianvs.exam.data.listing import Listing, SourceError, column
+from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
+from ianvs.exam.data.records import Records
 from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS
 from ianvs.exam.data.sources import PARTS, domain_names, select
+from ianvs.exam.data.tables import TEXT_COLUMN, read_table
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
 _DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
-VERSION = 2  # part of every key: raise it when the same return is stored otherwise
+VERSION = 3  # part of every key: raise it when the same return is stored otherwise
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,13 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     if not url.is_file():
         raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
     name = str(spec.name)
+    settings: dict[str, object] = {
+        "image_size": spec.image_size,
+        "test_share": spec.test_share,
+        "test_seed": spec.test_seed,
+    }
     asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    asked.append(settings)
     if spec.data_type is not None:
         asked += [type_facts(spec), spec.classes]
     memo = cache_dir / "authored" / f"{digest_of(asked)[:32]}.json"
@@ -71,7 +79,7 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
 
         memo.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
-            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds)
+            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds, settings)
     place = Place(url, made["line"], 1 if made["line"] else 0)
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
@@ -95,7 +103,9 @@ def _folder(made: Made, cache_dir: Path) -> Path:
     return cache_dir / f"authored-{digest_of(made['content'])[:32]}"
 
 
-def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
+def _ask(
+    spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float, settings: dict[str, object]
+) -> Made:
     """Have the function called in another process. Raises SourceError with all that is wrong."""
     name, place = str(spec.name), spec.places.get("name", spec.place)
     for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # of a process that was killed: we hold its lock
@@ -110,6 +120,7 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
         name=name,
         options=options,
         offered=offered,
+        settings=settings,
         folder=str(folder.resolve()),
         data_type=None if of is None else (None if of.url is None else str(of.url), of.name),
         classes=None if spec.classes is None else list(spec.classes),
@@ -145,6 +156,10 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
             raise SourceError([Problem(message, place)])
         records = [json.loads(line) for line in (folder / CONVERSATIONS).read_text(encoding="utf-8").splitlines()]
         lines = [place.line] * len(records)
+        if TEXT_COLUMN in records[0]:
+            table = Records(place.file, tuple(records), (), tuple(lines))
+            listing = read_table(SourceSpec(place.file, "data"), spec, table)
+            return replace(listing, ids=numbered_names(part, len(records)))
         return conversations_listing(
             records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)
         )
@@ -166,7 +181,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
         remedy=f"Paths are relative to `root` or to the folder of {place.file.name}.",
     )
     if spec.data_type is not None:
-        listing = replace(listing, label_form=_type_name(spec), labels=arrays["y"])
+        listing = replace(listing, label_form=spec.data_type.name, labels=arrays["y"])
     return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes)
 
 

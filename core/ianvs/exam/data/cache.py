@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,13 +27,13 @@ from ianvs.exam.data.encoded_pictures import unlike
 from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import SourceError
+from ianvs.exam.data.pace import Pace, in_units
 
 Progress = Callable[[float | str], None]  # told how much is done, 0 to 1, and what there is to say of it
 
 FORMAT = 1  # part of every key: raise it when decoding gives other values
 _DIGESTS = "digests.json"
 CHUNK = 256  # pictures between two progress reports
-_SAID = 10.0  # seconds between two words on how it goes on
 UNFINISHED = ".unfinished"
 SHARD = 1 << 28  # bytes that are decoded before they are noted as done
 _RESERVE = 1 << 28  # bytes of a disk that are left free
@@ -194,7 +193,7 @@ def _cached(
                 raise unlike(paths[0], (height, width), f"{paths[index]} is", (h, w))
             pixels[index] = picture
 
-        shard, pace = max(1, SHARD // first.nbytes), Pace(first.nbytes * len(paths), first.nbytes * done)
+        shard, pace = max(1, SHARD // first.nbytes), Pace(first.nbytes * done)
         # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
         with ThreadPoolExecutor() as pool:
             for start in range(done, len(paths), shard):
@@ -204,7 +203,7 @@ def _cached(
                         pass
                     if progress is not None:
                         progress(min(chunk + CHUNK, end) / len(paths))
-                        if said := pace.said(first.nbytes * min(chunk + CHUNK, end)):
+                        if said := pace.said(first.nbytes * min(chunk + CHUNK, end), first.nbytes * len(paths)):
                             progress(said)
                 pixels.flush()
                 record.write_text(sealed_text({"done": end}, record.name))
@@ -231,32 +230,3 @@ def _require_room(folder: Path, needed: int) -> None:
             f"decoded pictures need {in_units(needed)} in {shown_path(folder.parent)}, {in_units(max(0, free))} are "
             "free. Set `storage: encoded` in the dataset, or make room: `ianvs cache WORKSPACE` lists what lies there."
         )
-
-
-class Pace:
-    """How fast something goes on, in words, not more often than every few seconds."""
-
-    def __init__(self, total: int, done: int = 0) -> None:
-        """Of `total` bytes `done` were there before."""
-        self._total, self._before = total, done
-        self._began = self._last = time.monotonic()
-
-    def said(self, done: int) -> str:
-        """ "1.2 of 193 GB, 80 MB/s, about 40 min left"; "" if it is too early to say it again."""
-        now = time.monotonic()
-        if now - self._last < _SAID:
-            return ""
-        self._last = now
-        rate = max(1, done - self._before) / (now - self._began)
-        left = (self._total - done) / rate
-        told = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
-        return f"{in_units(done)} of {in_units(self._total)}, {in_units(rate)}/s, about {told} left"
-
-
-def in_units(count: float) -> str:
-    """A number of bytes for people: "193 GB"."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 999.5:
-            break
-        count, unit = count / 1000, {"bytes": "kB", "kB": "MB", "MB": "GB", "GB": "TB"}[unit]
-    return f"{count:.3g} {unit}"

@@ -4,11 +4,13 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ianvs.exam.data.pace import Pace
 
 SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
 _BLOCK = 1 << 20  # bytes of a file that is read at once
@@ -18,13 +20,18 @@ Contents = tuple[NDArray[np.int64], NDArray[np.uint8]]
 """((N, 2) size in bytes and modification time in ns, (N, 32) SHA-256) of files. Both were true at one time."""
 
 
-def contents(paths: Sequence[str], cache_dir: Path) -> Contents:
+Say = Callable[[str], object] | None
+"""Told every few seconds how far a reading of files is, and how much of it is left."""
+
+
+def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents:
     """Of each file, from what the cache knows of this list of files where it has not changed since. Raises OSError."""
     memo = _memo(paths, cache_dir)
     known = _known(memo, len(paths))
     facts, digests = known or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
     settled = time.time_ns() - SETTLED_NS
     changed, young = False, list[int]()
+    pace, read = Pace(), 0
     for index, path in enumerate(paths):
         if known is not None:
             stat = os.stat(path)  # noqa: PTH116 - ten thousand of them: Path is slow
@@ -35,6 +42,10 @@ def contents(paths: Sequence[str], cache_dir: Path) -> Contents:
         changed = True
         size, modified, digest = _read(path)
         facts[index] = size, modified
+        read += size
+        # The others are as large as those so far: nobody has looked at them.
+        if say is not None and (said := pace.said(read, read * len(paths) // (index + 1))):
+            say(f"reading files, {said}")
         digests[index] = np.frombuffer(digest, np.uint8)
         if modified > settled:
             young.append(index)

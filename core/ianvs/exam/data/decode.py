@@ -23,7 +23,7 @@ def decode_picture(path: str, size: tuple[int, int] | None, held: bytes | None =
 
     try:
         with Image.open(path if held is None else BytesIO(held)) as image:
-            rgb = image.convert("RGB")
+            rgb = image if image.mode == "RGB" else image.convert("RGB")  # which is a copy
             if size is not None and rgb.size != (size[1], size[0]):
                 rgb = rgb.resize((size[1], size[0]), Image.Resampling.BILINEAR)
             return np.asarray(rgb, dtype=np.uint8)

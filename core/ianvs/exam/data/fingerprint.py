@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import parsed, sealed_text
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.arrays import PACKED, array_files
-from ianvs.exam.data.contents import contents
+from ianvs.exam.data.arrays import PACKED
+from ianvs.exam.data.contents import Say, contents
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
+from ianvs.exam.data.table_forms import source_files
 from ianvs.store import write_atomic
 
 _BLOCK = 4096  # samples whose names are text at a time
@@ -28,9 +29,9 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def file_digests(paths: Sequence[str], cache_dir: Path) -> list[str]:
+def file_digests(paths: Sequence[str], cache_dir: Path, say: Say = None) -> list[str]:
     """SHA-256 of each file's bytes. A file is read again only if its size or modification time has changed."""
-    return hexadecimal(contents(paths, cache_dir)[1])
+    return hexadecimal(contents(paths, cache_dir, say)[1])
 
 
 def hexadecimal(digests: NDArray[np.uint8]) -> list[str]:
@@ -38,13 +39,15 @@ def hexadecimal(digests: NDArray[np.uint8]) -> list[str]:
     return [digest.tobytes().hex() for digest in digests]
 
 
-def files_fingerprint(spec: DatasetSpec, cache_dir: Path, listings: tuple[Listing, Listing] | None = None) -> str:
+def files_fingerprint(
+    spec: DatasetSpec, cache_dir: Path, listings: tuple[Listing, Listing] | None = None, say: Say = None
+) -> str:
     """Hash of what the testenv's sources hold: index files, all files they name, and the settings that shape samples.
 
     Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
     """
     known = zip(PARTS, listings or (None, None), strict=True)
-    return settings_digest(spec, {part: _part(spec, part, cache_dir, listing) for part, listing in known})
+    return settings_digest(spec, {part: _part(spec, part, cache_dir, listing, say) for part, listing in known})
 
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
@@ -54,14 +57,16 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
         # Pairs, not a mapping: their order gives the classes their numbers. Lists of unused domains don't count.
         classes = [[domain, spec.classes.get(domain)] for domain in spec.using or spec.classes]
     settings = {"image_size": spec.image_size, "classes": classes, "using": spec.using, "label": spec.label}
+    settings |= {"input": spec.input} if spec.input is not None else {}
+    settings |= {"test_share": [spec.test_share, spec.test_seed]} if spec.test_share is not None else {}
     return digest_of({"version": VERSION, **settings, **facts})
 
 
-def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None) -> dict[str, object]:
+def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None, say: Say) -> dict[str, object]:
     sources = sources_of(spec, part)
-    held = [[os.fspath(path) for path in array_files(source.path).values()] for source in sources]
+    held = [[os.fspath(path) for path in source_files(source.path)] for source in sources]
     files = [path for paths in held for path in paths if Path(path).is_file()]
-    contents = dict(zip(files, file_digests(files, cache_dir), strict=True))
+    contents = dict(zip(files, file_digests(files, cache_dir, say), strict=True))
     described = [
         [source.domain, *(contents.get(path) for path in paths)] for source, paths in zip(sources, held, strict=True)
     ]
@@ -74,15 +79,15 @@ def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None
             write_memo(memo, layout)
         return {"sources": described, **({"layout": layout} if "NCHW" in layout else {})}
     listed = read_part(spec, part) if listing is None else listing
-    return {"sources": described, "samples": listing_digest(listed, cache_dir)}
+    return {"sources": described, "samples": listing_digest(listed, cache_dir, say)}
 
 
-def listing_digest(listing: Listing, cache_dir: Path) -> str:
+def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
     """Hash of the samples' names and domains; of files, of their content and labels too."""
     columns = [listing.ids, listing.domains]
     if listing.form == "files":
-        columns.append(_files(listing.x, cache_dir))
-        columns.append(_files(listing.labels, cache_dir) if listing.label_form == "files" else listing.labels)
+        columns.append(_files(listing.x, cache_dir, say))
+        columns.append(_files(listing.labels, cache_dir, say) if listing.label_form == "files" else listing.labels)
     found = hashlib.sha256(b"[")  # of the same text as `digest_of` takes, which is many times as large as the names
     for number, column in enumerate(columns):
         found.update(b",[" if number else b"[")
@@ -96,8 +101,8 @@ def listing_digest(listing: Listing, cache_dir: Path) -> str:
     return found.hexdigest()
 
 
-def _files(paths: NDArray[Any], cache_dir: Path) -> NDArray[np.uint8]:
-    return contents(paths.tolist(), cache_dir)[1]
+def _files(paths: NDArray[Any], cache_dir: Path, say: Say) -> NDArray[np.uint8]:
+    return contents(paths.tolist(), cache_dir, say)[1]
 
 
 def read_memo(memo: Path) -> Any:

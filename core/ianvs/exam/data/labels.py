@@ -125,11 +125,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
     11). Raises SourceError at `place` for any other number.
     """
     count = len(numbering.classes)
-    lowest, highest = int(values.min()), int(values.max())
-    occurring = np.array([lowest, highest])
-    if lowest >= 0 and highest < 1 << 16:
-        occurring = np.flatnonzero(np.bincount(values.ravel()))
-    wrong = occurring[(occurring < 0) | ((occurring > count) & (occurring != IGNORED))]
+    wrong = np.unique(values[(values < 0) | ((values > count) & (values != IGNORED))])
     if len(wrong):
         why = (
             f", but the class list{numbering.owner} has {count} names (0 to {count - 1}); {count} and {IGNORED} are "
@@ -138,6 +134,10 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
         if numbering is AS_WRITTEN:
             why = f"; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored pixels. Map the labels."
         raise SourceError([Problem(f"holds the label {wrong[0]}{why}", place)])
+    if numbering.classes == tuple(range(count)):  # a table would take ten times as long
+        labels = values.astype(np.uint8)
+        labels[labels == count] = IGNORED
+        return labels
     table = np.full(256, IGNORED, dtype=np.uint8)
     table[:count] = numbering.classes
     return np.asarray(table[values])

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.arrays import PACKED, array_files
+from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.cache import Progress, entry, forget, is_whole
-from ianvs.exam.data.contents import known_contents
+from ianvs.exam.data.contents import Say, known_contents
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
@@ -26,6 +26,7 @@ from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listed import load_listed, stays_encoded
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import LISTS, PARTS, WITH_FIELDS, read_parts
+from ianvs.exam.data.table_forms import source_files, table_form
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 APART = 2**24  # bytes of lists and tables from which on they are read by another process
@@ -37,12 +38,15 @@ _BLOCK = 4096  # files that are looked at together: their names take memory
 
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     """What large files are kept under; None for small ones and folders, and where something can't be read."""
-    paths = [path for source in (*spec.train, *spec.test) for path in array_files(source.path).values()]
+    paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
     if cache_dir is None or spec.url is not None or not paths:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
-        if size < WORTH_KEEPING or any(path.suffix.lower() not in (*WITH_FIELDS, *LISTS, *PACKED) for path in paths):
+        packed = any(table_form(path) for path in paths)  # small, it may hold a large table
+        if (size < WORTH_KEEPING and not packed) or any(
+            path.suffix.lower() not in (*WITH_FIELDS, *LISTS, *PACKED) and not table_form(path) for path in paths
+        ):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:
@@ -52,9 +56,10 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
 
 def is_large(spec: DatasetSpec) -> bool:
     """Whether reading the files takes memory that is worth another process."""
-    paths = [path for source in (*spec.train, *spec.test) for path in array_files(source.path).values()]
-    lists = [path for path in paths if path.suffix.lower() in (*WITH_FIELDS, *LISTS) and path.is_file()]
-    return sum(path.stat().st_size for path in lists) >= APART
+    paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
+    split = PACKED if spec.test_share is not None else ()  # else they are mapped
+    lists = [path for path in paths if path.suffix.lower() in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
+    return sum(path.stat().st_size for path in lists) >= APART or any(map(table_form, paths))
 
 
 def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
@@ -67,17 +72,19 @@ def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
     return found or kept_seen(_list(key), cache_dir)
 
 
-def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path) -> str | None:
+def keep_table(
+    parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path, say: Say = None
+) -> str | None:
     """Keep what saves reading the parts again, which nothing is wrong with. Their fingerprint, if it was kept."""
     form = parts[0].form
-    fingerprint = files_fingerprint(spec, cache_dir, parts)
+    fingerprint = files_fingerprint(spec, cache_dir, parts, say)
     files = _files_of(parts)
     facts = [known_contents(paths.tolist(), cache_dir)[0] for paths in files]
     if any((one < 0).any() for one in facts):  # a file was written just now, and may change once more
         return None
     if spec.root is not None and not all(path.startswith(f"{spec.root}{os.sep}") for one in files for path in one):
         return None  # it lies elsewhere than where it is looked for first
-    packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))
+    packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test)) and not spec.test_share
     if form in ("arrays", "text") and not packed:  # those can be loaded as they are
         keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), key, cache_dir)
         return fingerprint

@@ -162,7 +162,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
     with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
     no_label = "has no meaning for conversations, whose labels are the assistant's replies."
     for key, given, misplaced, why in (
-        ("image_size", spec.image_size, train.form != "files", "is for picture files; these samples are not."),
+        ("image_size", spec.image_size, not _resized(train, spec), "is for picture files; these samples are not."),
         ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
         ("label", spec.label, said, no_label),
@@ -171,6 +171,11 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         if misplaced and given is not None:
             raise SourceError([Problem(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place))])
     return class_lists(parts, spec)
+
+
+def _resized(listing: Listing, spec: DatasetSpec) -> bool:
+    """Whether they are picture files, or came out of a table that holds such."""
+    return listing.form == "files" or (listing.form == "arrays" and listing.x.shape[1:3] == spec.image_size)
 
 
 def _samples(

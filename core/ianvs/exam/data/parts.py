@@ -1,9 +1,11 @@
 """The samples that a learner is handed: columns of parts of a dataset, gathered where they are asked for."""
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -44,6 +46,19 @@ class Part:
     positions: Positions
     transform: Transform | None = None
     labels: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def told(self) -> NDArray[Any]:
+        """(len(positions), ...) labels: `labels`, or else the samples' own."""
+        return self.samples.y[self.positions] if self.labels is None else self.labels
+
+    def part(self, rows: Positions | slice) -> Part:
+        """The samples at these places in `positions`, in this order."""
+        labels = None if self.labels is None else self.labels[rows]
+        return replace(self, positions=self.positions[rows], labels=labels)
 
     def column(self, name: str) -> Rows:
         """What a learner may ask for: "x", "y" or "ids"."""
@@ -119,7 +134,7 @@ class Held:
     def nbytes(self) -> int:
         return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
 
-    def seen_as(self, present: Callable[[NDArray[Any]], NDArray[Any]]) -> "Held":
+    def seen_as(self, present: Callable[[NDArray[Any]], NDArray[Any]]) -> Held:
         """The same, where it is no numbers as `present` shows it."""
         return self if isinstance(self._values, np.ndarray) else Held(self._values, present)
 
@@ -157,7 +172,7 @@ class LazyColumn(Protocol):
 class Picked:
     """Some rows of a column."""
 
-    def __init__(self, column: "ColumnData", rows: Positions) -> None:
+    def __init__(self, column: ColumnData, rows: Positions) -> None:
         self._column, self._rows = column, rows
         self.shape: tuple[int, ...]
         self.dtype: np.dtype[Any]

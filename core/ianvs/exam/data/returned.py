@@ -10,62 +10,86 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, closest, one_line
+from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, plain_array
-from ianvs.exam.data.sources import PARTS
+from ianvs.exam.data.conversations import holds_conversations
+from ianvs.exam.data.records import Records
+from ianvs.exam.data.sources import PARTS, shared_out
+from ianvs.exam.data.table_forms import table_forms
+from ianvs.exam.data.tables import (
+    LABEL_COLUMNS,
+    SAMPLE_COLUMNS,
+    Table,
+    chosen_column,
+    domain_column,
+    label_column,
+)
 
 CONVERSATIONS = "conversations.jsonl"
 LABELS = "y.jsonl"
 TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
 ReadLabels = Callable[[object, tuple[str, ...] | None], tuple[NDArray[Any], tuple[str, ...]]]
 """Makes the column `y`, and the names of the classes, of labels as they were returned. Raises ValueError."""
+Read = Callable[[object, str], NDArray[Any]]  # labels, and what errors call them
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
-_PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, or a list of conversations'
+_PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, a table, or a list of conversations'
 
 
 def store_returned(
-    returned: object, folder: Path, owner: str, read: ReadLabels | None = None
+    returned: object, folder: Path, owner: str, spec: DatasetSpec, read: ReadLabels | None = None
 ) -> tuple[str, ...] | None:
-    """Write what `owner` returned to `folder`/train and `folder`/test; the classes that it named.
+    """Write what `owner` returned to `folder`/train and `folder`/test; the classes that it, or its table, names.
 
-    A part is x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of pictures.
-    TENSORS lies beside it if these came as tensors. Or it is CONVERSATIONS, one a line. Raises DataError for anything
-    else.
-
-    read: of a data type that the testenv says; its labels that are no numbers are LABELS, one a line.
+    spec: how columns of tables are named, and the share of the training part that becomes the test part. A part is
+    x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of pictures. TENSORS lies
+    beside it if these came as tensors. Or it is CONVERSATIONS, one a line, where texts have a question and an answer.
+    Raises DataError for anything else. read: of a data type that the testenv says; its labels that are no numbers are
+    LABELS, one a line.
     """
-    given = _parts(returned, owner)
+    given = _parts(returned, owner, spec)
     classes = given.get("classes")
     if classes is not None and (isinstance(classes, str) or not isinstance(classes, Collection) or not classes):
         raise DataError(f"classes is {_said(classes)}; expected a list of names, in the order of their indices.")
     names = None if classes is None else tuple(map(str, classes))
+
+    def labels(y: object, where: str) -> NDArray[Any]:
+        nonlocal names
+        if read is None:
+            return _labels(y, where)
+        try:
+            array, names = read(y, names)
+        except ValueError as error:
+            raise DataError(f"{where}: {error}") from None
+        return array
+
+    of_table: dict[str, tuple[str, ...] | None] = {}
     for part in PARTS:
         (folder / part).mkdir()
-
-        def labels(y: object, where: str) -> NDArray[Any]:
-            nonlocal names
-            if read is None:
-                return _labels(y, where)
-            try:
-                array, names = read(y, names)
-            except ValueError as error:
-                raise DataError(f"{where}: {error}") from None
-            return array
-
-        _store(given[part], folder / part, part, labels)
-    return names
+        if part in given:
+            of_table[part] = _store(given[part], folder / part, part, spec, labels)
+    if spec.test_share is not None:
+        _share_out(folder / "train", folder / "test", spec)
+    return of_table["train"] if names is None else names
 
 
-def _parts(returned: object, owner: str) -> Mapping[str, object]:
+def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, object]:
     known = (*PARTS, "classes")
-    if isinstance(returned, Mapping):
-        given: Mapping[str, object] = returned
+    share = spec.test_share is not None
+    if isinstance(returned, Mapping) and not (share and "train" not in returned):
+        splits = (form.splits(returned) for form in table_forms())
+        given: Mapping[str, object] = next((found for found in splits if found is not None), returned)
+    elif share and not isinstance(returned, tuple) and not hasattr(returned, "test"):
+        given = {"train": returned}
     elif isinstance(returned, tuple) and len(returned) == 2:
         given = dict(zip(PARTS, returned, strict=True))
     elif all(hasattr(returned, part) for part in PARTS):
         given = {name: getattr(returned, name) for name in known if hasattr(returned, name)}
     else:
         raise DataError(f"{owner} returned {_said(returned)}; {_WHOLE}, where each part is (x, y) or the like.")
-    _refuse_keys(given, known, PARTS, f"what {owner} returned", _WHOLE)
+    if share and "test" in given:
+        raise DataError(f"{owner} returned a test part, and `test_share` would make another one. Keep one of them.")
+    needed = ("train",) if share else PARTS
+    _refuse_keys(given, known, needed, f"what {owner} returned", f"{_WHOLE}, or `test_share` in the dataset")
     return given
 
 
@@ -80,7 +104,8 @@ def _refuse_keys(
             raise DataError(f"{what} has no '{key}', only {one_line(list(given)) or 'nothing'}; {expected}.")
 
 
-def _store(value: object, folder: Path, part: str, labels: Callable[[object, str], NDArray[Any]]) -> None:
+def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read) -> tuple[str, ...] | None:
+    """The classes that a table names."""
     given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
@@ -90,40 +115,83 @@ def _store(value: object, folder: Path, part: str, labels: Callable[[object, str
     else:
         given = {"x": value}
     x = given.pop("x")
+    if not given and (table := next(filter(None, (form.given(x, part, spec) for form in table_forms())), None)):
+        _store(table[0], folder, part, DatasetSpec(), read)
+        return table[1]
     if "y" in given:
-        _save_labels(folder, labels(given.pop("y"), f"y of {part}"))
+        _save_labels(folder, read(given.pop("y"), f"y of {part}"))
         _store_x(x, folder, f"x of {part}")
     elif not _is_sequence(x):
-        raise DataError(f"{part} is {_said(x)}; {_PART}.")
+        endless = "" if x is None or hasattr(x, "__len__") else ", which has no length: return a list of its samples"
+        raise DataError(f"{part} is {_said(x)}{endless}; {_PART}.")
     elif not len(x):
         raise DataError(f"{part} is empty; expected at least one sample.")
-    elif isinstance(x[0], Mapping):
+    elif isinstance(first := x[0], Mapping) and (keys := _keys(first, part, spec)) is None:
         if given:
             raise DataError(f"{part} has {one_line(list(given))} beside conversations, which name their own `domain`.")
         records = [x[i] for i in range(len(x))]
         try:
             lines = [json.dumps(record, sort_keys=True) for record in records]
         except (TypeError, ValueError) as error:
-            raise DataError(f"the conversations of {part} can't be written as json ({error}).") from None
+            known = f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {_said(first)}"
+            message = f"the conversations of {part} can't be written as json ({error}). If they are none, expected"
+            raise DataError(f"{message} {known}.") from None
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
-        given = _store_pairs(x, folder, part, labels) | given
+        given = _store_pairs(x, folder, part, keys if isinstance(first, Mapping) else None, read) | given
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise DataError(f"{key} of {part} is {_said(names)}; expected a name for each sample.")
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
+    return None
 
 
-def _store_pairs(
-    samples: Any, folder: Path, part: str, labels: Callable[[object, str], NDArray[Any]]
-) -> dict[str, list[Any]]:
-    """x and y of a map-style dataset, one sample at a time; the domains, if it gives some."""
+def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] | None:
+    """Where samples that are dicts have their input, label, and perhaps domain; None of conversations."""
+    head = Table(Path(part), tuple(sample), (), (0,))
+    named = chosen_column(head, spec, "input")
+    if named is None and spec.label is None and holds_conversations(Records(head.path, (sample,), (), ())):
+        return None
+    found = named or head.named(SAMPLE_COLUMNS)
+    if found is None or (isinstance(sample[found], str) and spec.label is None and not head.named(LABEL_COLUMNS)):
+        return None
+    domain = domain_column(head, spec)
+    return [found, label_column(head, spec), *([domain] if domain else [])]
+
+
+def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
+    """Move the share of the samples in `train` that is to be tested to `test`."""
+    arrays = {file.name: np.load(file) for file in train.glob("*.npy")}
+    lines = (train / CONVERSATIONS).read_text().splitlines() if not arrays else []
+    told = (train / LABELS).read_text().splitlines() if (train / LABELS).is_file() else []
+    count = len(lines or arrays["x.npy"])
+    said = np.array([str(json.loads(line).get("domain", "")) for line in lines])
+    labels = arrays.get("y.npy", np.zeros((count, 0)) if told else said)  # of a type of its own: no classes to keep
+    domains = arrays.get("domain.npy", said if lines else np.full(count, ""))
+    shared = shared_out(labels.tolist(), labels.ndim == 1, domains.tolist(), spec.test_share or 0.0, spec.test_seed)
+    for folder, taken in zip((train, test), shared, strict=True):
+        for name, array in arrays.items():
+            _save(folder / name, array[taken])
+        if told:
+            (folder / LABELS).write_text("".join(f"{told[index]}\n" for index in taken))
+        if lines:
+            (folder / CONVERSATIONS).write_text("".join(f"{lines[index]}\n" for index in taken))
+    if (train / TENSORS).exists():
+        (test / TENSORS).touch()
+
+
+def _store_pairs(samples: Any, folder: Path, part: str, keys: Sequence[str] | None, read: Read) -> dict[str, list[Any]]:
+    """x and y of a map-style dataset, one sample at a time; the domains, if it gives some. keys: of dicts."""
     given: list[object] = []
     domains: list[object] = []
 
     def inputs() -> Iterable[object]:
         for i in range(len(samples)):
             pair = samples[i]
+            if keys is not None and isinstance(pair, Mapping):
+                if lacking := [key for key in keys if key not in pair]:
+                    raise DataError(f"{part}[{i}] has no '{lacking[0]}', only {one_line(list(pair))}.")
+                pair = [pair[key] for key in keys]
             if not (isinstance(pair, tuple | list) and len(pair) in (2, 3)):
                 raise DataError(f"{part}[{i}] is {_said(pair)}; expected (sample, label), or (sample, label, domain).")
             given.append(pair[1])
@@ -131,7 +199,7 @@ def _store_pairs(
             yield pair[0]
 
     _write_x(inputs(), len(samples), folder, part)
-    _save_labels(folder, labels(given, f"the labels of {part}"))
+    _save_labels(folder, read(given, f"the labels of {part}"))
     return {"domain": domains} if domains else {}
 
 

@@ -2,10 +2,10 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,13 @@ from ianvs.base.errors import Place, Problem, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import PACKED, read_arrays
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
+from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.domains import assign_domains, select_domains
 from ianvs.exam.data.index import PICTURE_SUFFIXES, read_lines
 from ianvs.exam.data.listing import Listing, SourceError, all_different, column, join
 from ianvs.exam.data.records import read_records
+from ianvs.exam.data.split import stratified_split
+from ianvs.exam.data.table_forms import table_form, table_forms
 from ianvs.exam.data.tables import read_table
 
 PARTS = ("train", "test")
@@ -27,18 +30,40 @@ T = TypeVar("T")
 
 
 def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
-    """The sources of "train" or "test"."""
-    return spec.train if part == "train" else spec.test
+    """The sources of "train" or "test", which may be a share of the former."""
+    return spec.train if part == "train" or spec.test_share is not None else spec.test
 
 
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
-    train, test = _each(lambda part: read_part(spec, part), PARTS)
-    return train, test
+    if spec.test_share is None:
+        train, test = _each(lambda part: _read_whole(spec, part), PARTS)
+        return train, test
+    whole = _read_whole(spec, "train")
+    classes = whole.label_form == "class"
+    kept, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
+    return whole.take(kept), whole.take(taken)
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
     """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
+    return _read_whole(spec, part) if spec.test_share is None else read_parts(spec)[PARTS.index(part)]
+
+
+def shared_out(
+    labels: Iterable[Any], classes: bool, domains: Sequence[str], share: float, seed: int
+) -> tuple[Positions, Positions]:
+    """Positions of the training and of the test part; every class of every domain gives about the same share.
+
+    labels: (N,) classes if `classes`, else they don't count. domains: (N,) names.
+    """
+    groups: dict[object, int] = {}
+    pairs = zip(domains, labels if classes else domains, strict=True)
+    group = np.fromiter((groups.setdefault(pair, len(groups)) for pair in pairs), np.int64, len(domains))
+    return stratified_split(group, len(group), share, np.random.default_rng(seed))
+
+
+def _read_whole(spec: DatasetSpec, part: str) -> Listing:
     names = domain_names(spec)
 
     def read(source: SourceSpec) -> Listing:
@@ -85,13 +110,15 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
         raise SourceError([Problem(message, place)])
-    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS:
+    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS and not table_form(source.path):
         message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
         raise SourceError([Problem(message, place)])
 
 
 def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     path = source.path
+    if (found := table_form(path)) is not None:
+        return found[0].read(found[1], path, spec)
     if path.is_dir():
         return read_folder(source, spec)
     if not path.is_file():
@@ -109,7 +136,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
         case packed if packed in PACKED:
             return read_arrays(source, part, spec.layout)
         case other:
-            known = one_line([".txt", *WITH_FIELDS, *PACKED])
+            known = one_line([".txt", *WITH_FIELDS, *PACKED, *(end for form in table_forms() for end in form.suffixes)])
             message = f"don't know how to read '{other}'; expected {known} or a folder."
             raise SourceError([Problem(message, source.place or Place(path))])
 

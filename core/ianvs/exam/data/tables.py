@@ -18,18 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.exam.data.index import Lines, files_listing, read_text
+from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines, files_listing, read_text
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
 from ianvs.exam.data.records import Records
 
-SAMPLE_COLUMNS = ("image", "path", "file", "x")
-LABEL_COLUMNS = ("label", "y", "target", "class", "answer")
+SAMPLE_COLUMNS = ("image", "path", "file", "x", "img", "pixel_values")
+LABEL_COLUMNS = ("label", "y", "target", "class", "answer", "labels")
 TEXT_COLUMN = "question"
 DOMAIN_COLUMN = "domain"
 
 
 @dataclass(frozen=True)
-class _Table:
+class Table:
     path: Path
     columns: tuple[str, ...]
     rows: Sequence[Mapping[str, Any]]
@@ -59,23 +59,27 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     if records is None and (quickly := _numbers_of_csv(source.path, spec)) is not None:
         return quickly
     table = _read_csv(source.path) if records is None else _of_records(records)
-    label = _label_column(table, spec)
-    labels = [_token(value) for value in table.values(label)]
+    label = label_column(table, spec)
+    labels = [token(value) for value in table.values(label)]
     empty = [table.place(row) for row, token in enumerate(labels) if not token]
     if empty:
         raise SourceError(summary([Problem(f"the column '{label}' is empty.", place) for place in empty]))
-    domain = _domain_column(table, spec)
+    domain = domain_column(table, spec)
     domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
     features = [name for name in table.columns if name not in (label, domain)]
-    sample = table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
-    text = table.named([TEXT_COLUMN])
-    if sample is None and text is not None:
-        return _listing(table, "text", column(table.values(text)), "text", column(table.values(label)), domains)
+    chosen = chosen_column(table, spec, "input")
+    features = features if chosen is None else [chosen]
+    sample = chosen or table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
     numbers, odd = _numbers(table, features)
+    text = table.named([TEXT_COLUMN]) if sample is None else None
+    if chosen is not None and numbers is None and not str(table.rows[0].get(chosen)).lower().endswith(PICTURE_SUFFIXES):
+        text = chosen
+    if text is not None:
+        return table_listing(table, "text", column(table.values(text)), "text", column(table.values(label)), domains)
     if numbers is not None:
-        return _listing(table, "arrays", numbers, "class", column(labels), domains)
+        return table_listing(table, "arrays", numbers, "class", column(labels), domains)
     if sample is None:
-        raise SourceError([_no_sample_column(table, features, odd)])
+        raise SourceError([no_sample_column(table, features, odd)])
     paths = [str(value).strip() for value in table.values(sample)]
     return files_listing(table.path, spec, paths, labels, table.lines, domains)
 
@@ -88,12 +92,15 @@ def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
             header = file.readline().decode("utf-8-sig", "replace")
     except OSError:
         return None
-    bare = _Table(path, tuple(name.strip() for name in header.split(",")), (), (1,))
+    bare = Table(path, tuple(name.strip() for name in header.split(",")), (), (1,))
     try:
-        label, domain = _label_column(bare, spec), _domain_column(bare, spec)
+        label, domain = label_column(bare, spec), domain_column(bare, spec)
     except SourceError:
         return None
-    if bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]) is not None:
+    if (
+        spec.input is not None
+        or bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]) is not None
+    ):
         return None
     found = read_numbers(path, [label, *([domain] if domain else [])])
     if found is None:
@@ -101,11 +108,11 @@ def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
     numbers, texts = found
     table = replace(bare, lines=np.arange(2, len(numbers) + 2, dtype=np.int64))
     domains = texts[domain] if domain else [""] * len(numbers)
-    return _listing(table, "arrays", numbers, "class", texts[label], domains)
+    return table_listing(table, "arrays", numbers, "class", texts[label], domains)
 
 
-def _listing(
-    table: _Table, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: ArrayLike
+def table_listing(
+    table: Table, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: ArrayLike
 ) -> Listing:
     count, lines = len(table.lines), np.asarray(table.lines, dtype=np.int64)
     ids = numbered_names(table.path.stem, count)
@@ -113,7 +120,7 @@ def _listing(
     return Listing(form, x, label_form, labels, ids, known, (table.path,), np.zeros(count, dtype=np.int64), lines)
 
 
-def _chosen_column(table: _Table, spec: DatasetSpec, key: str) -> str | None:
+def chosen_column(table: Table, spec: DatasetSpec, key: str) -> str | None:
     """The column that the dataset names by its `key`, None where it has none."""
     name: str | None = getattr(spec, key)
     if name is None or name in table.columns:
@@ -122,8 +129,8 @@ def _chosen_column(table: _Table, spec: DatasetSpec, key: str) -> str | None:
     raise SourceError([Problem(message + closest(name, table.columns), spec.places.get(key))])
 
 
-def _label_column(table: _Table, spec: DatasetSpec) -> str:
-    found = _chosen_column(table, spec, "label") or table.named(LABEL_COLUMNS)
+def label_column(table: Table, spec: DatasetSpec) -> str:
+    found = chosen_column(table, spec, "label") or table.named(LABEL_COLUMNS)
     if found is None:
         near = next((hint for name in table.columns if (hint := closest(name, LABEL_COLUMNS))), "")
         message = (
@@ -134,21 +141,22 @@ def _label_column(table: _Table, spec: DatasetSpec) -> str:
     return found
 
 
-def _domain_column(table: _Table, spec: DatasetSpec) -> str | None:
-    return _chosen_column(table, spec, "domain") or table.named([DOMAIN_COLUMN])
+def domain_column(table: Table, spec: DatasetSpec) -> str | None:
+    return chosen_column(table, spec, "domain") or table.named([DOMAIN_COLUMN])
 
 
-def _no_sample_column(table: _Table, features: Sequence[str], odd: tuple[int, str] | None) -> Problem:
+def no_sample_column(table: Table, features: Sequence[str], odd: tuple[int, str] | None) -> Problem:
     near = next((hint for name in features if (hint := closest(name, (*SAMPLE_COLUMNS, TEXT_COLUMN)))), "")
     why = f" '{odd[1]}' is not numeric: {table.rows[odd[0]].get(odd[1])!r}." if odd else ""
     message = (
         f"no column holds the sample: expected one of {', '.join(SAMPLE_COLUMNS)} (a picture's path), {TEXT_COLUMN} "
-        f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near}"
+        f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near} Or name "
+        "the column by `input` in the dataset."
     )
     return Problem(message, table.place(odd[0]) if odd else Place(table.path))
 
 
-def _numbers(table: _Table, features: Sequence[str]) -> tuple[NDArray[np.float32] | None, tuple[int, str] | None]:
+def _numbers(table: Table, features: Sequence[str]) -> tuple[NDArray[np.float32] | None, tuple[int, str] | None]:
     """((N, D) float32, None), or (None, (row, column) of the first value that is no number)."""
     if not features:
         return None, None
@@ -164,14 +172,14 @@ def _numbers(table: _Table, features: Sequence[str]) -> tuple[NDArray[np.float32
         raise
 
 
-def _token(value: object) -> str:
+def token(value: object) -> str:
     """A label as text: 2, 2.0 and "2" are one class."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None else str(value).strip()
 
 
-def _read_csv(path: Path) -> _Table:
+def _read_csv(path: Path) -> Table:
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows: list[Mapping[str, str]] = []
     lines: list[int] = []
@@ -195,18 +203,18 @@ def _read_csv(path: Path) -> _Table:
     if len(set(columns)) != len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         problems.append(Problem(f"the header names the column '{twice}' twice.", Place(path, 1, 1)))
-    return _checked(_Table(path, columns, rows, lines), problems)
+    return _checked(Table(path, columns, rows, lines), problems)
 
 
-def _of_records(records: Records) -> _Table:
+def _of_records(records: Records) -> Table:
     columns = tuple(records.values[0]) if isinstance(records.values[0], dict) else ()
     wrong = [index for index, record in enumerate(records.values) if not isinstance(record, dict)]
     message = "record {}: expected a record like {{...}}, found {}."
     problems = [Problem(message.format(i + 1, type(records.values[i]).__name__), records.place(i)) for i in wrong]
-    return _checked(_Table(records.path, columns, records.values, records.lines), problems)
+    return _checked(Table(records.path, columns, records.values, records.lines), problems)
 
 
-def _checked(table: _Table, problems: Sequence[Problem]) -> _Table:
+def _checked(table: Table, problems: Sequence[Problem]) -> Table:
     if problems:
         raise SourceError(summary(problems))
     if not table.rows:

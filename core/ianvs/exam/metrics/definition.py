@@ -25,6 +25,7 @@ class _OfScore(TypedDict, total=False):
     """Fields of `Metric` that a score may set."""
 
     aliases: tuple[str, ...]
+    asks: tuple[str, ...]
     higher_is_better: bool
     mapping: bool
     needs: tuple[str, ...]

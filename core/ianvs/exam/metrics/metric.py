@@ -117,6 +117,7 @@ class Metric:
     needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"; of a score "hierarchy"
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
     pooled: bool = False  # a "score" of the samples of all test sets together: its matrix has one column
+    asks: tuple[str, ...] = ()  # of a "score": questions whose answers it reads, which the testenv has to ask
     over_rounds: Literal["last", "mean"] = "last"  # of a "score": the column is that of the last round, or their mean
     partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
     pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix

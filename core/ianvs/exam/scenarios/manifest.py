@@ -13,9 +13,9 @@ from pydantic import Field, ValidationError
 
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import DataError, PluginError, closest, one_line, shown_path
-from ianvs.exam.data.dataset import Dataset, Positions, Samples
+from ianvs.exam.data.dataset import Dataset, Positions, Samples, Transform
 from ianvs.exam.data.options import Options
-from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.plugins.loader import load_object
 
 VERSION = 1

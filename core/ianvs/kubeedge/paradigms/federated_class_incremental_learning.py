@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.knowledge import source_of
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.paradigms.federated_learning import KINDS, Federation, Part, answers, array_parts

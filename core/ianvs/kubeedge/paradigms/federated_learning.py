@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, PluginError, shown_path
 from ianvs.base.seeding import generator
-from ianvs.kubeedge.calls import offer
-from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.calls import during, offer
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.aggregation import AggClient

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.calls import Estimator, offer, positionals
+from ianvs.kubeedge.calls import Estimator, during, offer, positionals
 from ianvs.kubeedge.datafiles import paths_and_label
-from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.knowledge import Knowledge, source_of
 from ianvs.kubeedge.outcome import Outcome, number, numbers_of
 from ianvs.kubeedge.plugin_case import Case
@@ -38,8 +37,6 @@ class _State:
 
 
 class _Lifelong:
-    """The steps that the modes are made of."""
-
     def __init__(self, case: Case) -> None:
         self.case, self.mode = case, case.work.model_metric.mode
         self.model = Estimator(case.need("basemodel"))
@@ -173,7 +170,9 @@ def _finished(steps: _Lifelong) -> Outcome:
     numbers = None
     if matrix:
         _, scores = steps.evaluate(test, n if steps.mode == "no-inference" else n + 1)
-        rows = _matrix(now.rows, n)
+        # A round that was skipped, or a task without samples, has empty cells.
+        keys = {"all": None} | {key: None for row in now.rows for key in row or {}}
+        rows = {key: [(row or {}).get(key, [""] * n) for row in now.rows] for key in keys}
         numbers = numbers_of(rows["all"])
         system |= {"MATRIX": rows, "task_avg_acc": {"accuracy": _mean(scores)}}
     if steps.mode == "no-inference":
@@ -191,12 +190,6 @@ def _finished(steps: _Lifelong) -> Outcome:
         handed_test_labels=matrix and any(case.modules.get(type_) is not None for type_ in MULTI_INFERENCE_MODULES),
         measures={"dropped_tasks": now.dropped},
     )
-
-
-def _matrix(rows: list[Row | None], n: int) -> dict[str, list[list[Score | str]]]:
-    """MATRIX: by key n + 1 rows of n cells. A round that was skipped, or a task without samples, has empty cells."""
-    keys = list(dict.fromkeys(key for row in rows for key in row or {}))
-    return {key: [(row or {}).get(key, [""] * n) for row in rows] for key in ["all", *keys] if key in keys}
 
 
 def _mean(scores: Scores) -> float | None:

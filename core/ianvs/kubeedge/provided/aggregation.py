@@ -22,8 +22,6 @@ class AggClient:
 
 
 class BaseAggregation(ABC):
-    """A server."""
-
     def __init__(self) -> None:
         self.total_size = 0
         self.weights: Weights | None = None

@@ -24,7 +24,6 @@ class ClassFactory:
 
     @classmethod
     def register_cls(cls, t_cls: T, type_name: str = ClassType.GENERAL, alias: str | None = None) -> T:
-        """Register `t_cls`, and return it."""
         name = alias if alias is not None else getattr(t_cls, "__name__", type(t_cls).__name__)
         cls.__registry__.setdefault(type_name, {})[name] = t_cls
         return t_cls

@@ -9,8 +9,6 @@ __all__ = ["DatasetFormat", "ModuleType", "ParadigmType", "SystemMetricType", "T
 
 
 class ParadigmType(Enum):
-    """Names of paradigms."""
-
     SINGLE_TASK_LEARNING = "singletasklearning"
     INCREMENTAL_LEARNING = "incrementallearning"
     MULTIEDGE_INFERENCE = "multiedgeinference"
@@ -34,8 +32,6 @@ SystemMetricType = Enum("SystemMetricType", _METRICS, module=__name__)  # type: 
 
 
 class TestObjectType(Enum):
-    """What a job tests."""
-
     __test__ = False  # the name is not an invitation to pytest
 
     ALGORITHMS = "algorithms"

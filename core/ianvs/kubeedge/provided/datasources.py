@@ -52,7 +52,6 @@ class BaseDataSource:
         self.x = self.y = self.meta_attr = None
 
     def num_examples(self) -> int:
-        """The number of samples."""
         return len(self.x)
 
     def __len__(self) -> int:

@@ -68,7 +68,6 @@ class FileOps:
 
     @classmethod
     def exists(cls, path: str) -> bool:
-        """Whether there is a file or folder."""
         return Path(path).exists()
 
     @classmethod
@@ -78,7 +77,6 @@ class FileOps:
 
     @classmethod
     def is_remote(cls, src: str) -> bool:
-        """Whether it begins with s3, gs, http or https."""
         return str(src).startswith(_REMOTE)
 
     @classmethod
@@ -94,7 +92,6 @@ class FileOps:
 
     @classmethod
     def make_dir(cls, *args: str) -> None:
-        """Make the folder that the parts name."""
         Path(cls.join_path(*args)).mkdir(parents=True, exist_ok=True)
 
     @classmethod
@@ -158,7 +155,6 @@ class FileOps:
 
     @classmethod
     def dump_pickle(cls, obj: object, filename: str) -> None:
-        """Pickle an object to a file."""
         cls.make_base_dir(filename)
         Path(filename).write_bytes(pickle.dumps(obj))
 

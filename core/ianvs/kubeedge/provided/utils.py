@@ -24,12 +24,10 @@ def get_host_ip() -> str:
 
 
 def is_local_file(url: str) -> bool:
-    """Whether `url` is a file here."""
     return Path(url).is_file()
 
 
 def is_local_dir(url: str) -> bool:
-    """Whether `url` is a folder here."""
     return Path(url).is_dir()
 
 

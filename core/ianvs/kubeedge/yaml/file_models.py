@@ -93,7 +93,6 @@ class _Files(PlacedSpec):
     label: Name | None = None  # the label's column in a csv
 
     def spec(self) -> DatasetSpec:
-        """The same as others know it."""
         return DatasetSpec(
             train=self._sources("train"),
             test=self._sources("test"),
@@ -145,7 +144,6 @@ class KubeEdgeTestEnv(ExamSettings):
         yield from repeated("metric", named, "Keep one.")
 
     def spec(self) -> TestEnvSpec:
-        """The same as others know it."""
         return TestEnvSpec(
             dataset=self.dataset.spec(),
             metrics=tuple(spec for metric in self.metrics for spec in metric.specs()),
@@ -182,7 +180,6 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
     conflicts = staticmethod(AlgorithmSpec.conflicts)
 
     def spec(self) -> AlgorithmSpec:
-        """The same as others know it."""
         setting = self.data_setting(str(self.paradigm_type))
         return AlgorithmSpec(
             paradigm=ParadigmSpec(str(self.paradigm_type), place=self.places.get("paradigm_type")),

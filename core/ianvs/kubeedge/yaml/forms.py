@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from ianvs.base.errors import Problem
+from ianvs.config.messages import sections_at
 from ianvs.config.models import JobFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries, leaves, one_or_several
 from ianvs.config.models.form import Spec
 from ianvs.config.models.testenv import TestEnvSpec
 from ianvs.config.paths import Want
-from ianvs.config.scalars import resolve_scalar
-from ianvs.config.shape import sections_at
-from ianvs.config.strict_yaml import Step, Steps
+from ianvs.config.strict_yaml import Step, Steps, resolve_scalar
 from ianvs.kubeedge.yaml.file_models import ENDINGS, HUB_NAME, PARTS, KubeEdgeAlgorithm, KubeEdgeTestEnv, parser_of
 from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, module_file
 from ianvs.kubeedge.yaml.rewriting import Rewriting
@@ -160,7 +159,10 @@ def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
     modules = algorithm.below(*top, "modules")
     _ignore(algorithm, KubeEdgeAlgorithm, top, *([key] for key in _DATA_SETTINGS), *(where[1:] for where in modules))
     for where in [entry for key in _DATA_SETTINGS for entry in algorithm.below(*top, key)]:
-        _number(algorithm, where)
+        value = at(algorithm.data, *where)
+        number = resolve_scalar(value) if isinstance(value, str) else None
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            algorithm.put(where, number, f"'{value}' is text, and read as the number {number}.")
     for where in (*modules, *algorithm.below(*top, "third_party_packages")):
         _find(algorithm, (*where, "url"), lookup, "any")
         grid_paths = [grid for grid, name, _ in grids(algorithm.data, where) if name == OTHER_HYPERPARAMETERS]
@@ -168,14 +170,6 @@ def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
             _find(algorithm, link, lookup, "file", "leave")
     for key in ("initial_model_url", "llama_quantize_path"):
         _weights(algorithm, (*top, key), lookup)
-
-
-def _number(algorithm: Rewriting, path: Steps) -> None:
-    """A number in quotes."""
-    value = at(algorithm.data, *path)
-    number = resolve_scalar(value) if isinstance(value, str) else None
-    if isinstance(number, int | float) and not isinstance(number, bool):
-        algorithm.put(path, number, f"'{value}' is text, and read as the number {number}.")
 
 
 def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:

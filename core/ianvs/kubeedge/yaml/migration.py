@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ianvs.config.models.base import at, entries
-from ianvs.config.scalars import resolve_scalar
-from ianvs.config.strict_yaml import Steps
+from ianvs.config.strict_yaml import Steps, resolve_scalar
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 
 _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*")

@@ -55,7 +55,6 @@ class Rewriting:
         self.changes.append(Change(message, path, self.place(of or path), renamed))
 
     def put(self, path: Steps, value: object, message: str | None = None) -> None:
-        """Let `value` stand at `path`."""
         if message is not None:
             self.changed(path, message)
         at(self.data, *path[:-1])[path[-1]] = value
@@ -66,7 +65,6 @@ class Rewriting:
         self.put(path, str(found))
 
     def drop(self, path: Steps, message: str) -> None:
-        """Take the key at `path` away."""
         self.changed(path[:-1], message, of=path)
         del at(self.data, *path[:-1])[path[-1]]
 
@@ -97,7 +95,6 @@ class Rewriting:
         return [where for where, _ in entries(self.data, *path)]
 
     def document(self) -> Document:
-        """The document as it is read."""
         origins = {path: self._origin(path) for path in self._paths(())}
         values = {path: self.original.value_place(before) for path, before in origins.items()}
         named = {path: before for path, before in origins.items() if path and isinstance(path[-1], str)}

@@ -81,8 +81,6 @@ class FederatedDataSetting(DataSetting):
 
 @dataclass(frozen=True)
 class ThirdPartyPackage(Spec):
-    """A package that is imported before the modules."""
-
     name: Name
     url: AnyPath = None
 

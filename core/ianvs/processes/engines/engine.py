@@ -222,5 +222,4 @@ def thread_limits(threads: int) -> dict[str, str]:
 
 
 def usable_cores() -> int:
-    """CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

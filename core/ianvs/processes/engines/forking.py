@@ -19,7 +19,6 @@ _START_SECONDS = 120.0
 
 
 def _boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> subprocess.Popen[bytes]:
-    """The forkserver, which serves at `channel`."""
     return start_python(
         "ianvs.processes.engines.forkserver:boot",
         *(str(channel.fileno()), str(os.getpid()), *preload),
@@ -96,7 +95,6 @@ class ForkEngine(Engine):
         return found
 
     def _receive(self) -> None:
-        """Every event that waits in the channel."""
         with contextlib.suppress(BlockingIOError):
             while not self._gone:
                 try:

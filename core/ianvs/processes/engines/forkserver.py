@@ -1,10 +1,4 @@
-"""The process that the local engine forks tasks from.
-
-It imports what tasks need once (torch alone takes seconds) and then only forks: a task starts in about ten
-milliseconds, in a process and a process group of its own. It never touches an accelerator, so that a forked task may.
-
-It sees every child end, whatever the child did to its pipes, kills what a child leaves behind, and ends with everything
-below it when the supervisor is gone. docs/decisions/001-engine.md says why it is not multiprocessing's.
+"""The process that the local engine forks tasks from (docs/decisions/001-engine.md).
 
 Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report can't be torn or mixed with another's.
 """
@@ -164,7 +158,6 @@ class _Server:
 
 
 def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | None) -> None:
-    """The life of a task's process."""
     os.setpgid(0, 0)
     # The task itself says so: what its parent sends could come after the task's first report.
     channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
@@ -173,7 +166,8 @@ def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | Non
     if log is not None:
         log.drop()
     log_to(os.open(os.devnull, os.O_WRONLY) if log is None else log.writer)
-    _volunteer_for_the_oom_killer()
+    with contextlib.suppress(OSError):  # when the machine runs out of memory, a case ends and not the supervisor
+        Path("/proc/self/oom_score_adj").write_text("500")
     os.environ.update({"TMPDIR": folder, **task.environment})
     tempfile.tempdir = folder
 
@@ -190,12 +184,6 @@ def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | Non
         if len(message) > MESSAGE_LIMIT:
             raise ValueError(f"a result of {len(message)} bytes is too large for a message: write it to a file")
         channel.send(message)
-
-
-def _volunteer_for_the_oom_killer() -> None:
-    """When the machine runs out of memory, a case ends and not the supervisor."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 def _signal_group(pid: int, number: int) -> None:

@@ -1,7 +1,6 @@
 """The local engine where processes can't be forked, or may not be: a python of its own for each task.
 
-Why not multiprocessing: that runs the caller's main script again in every child, which a script without a guard does
-not survive, and does not end what a task has started. That is known here by a variable in its environment.
+docs/decisions/001-engine.md says why not multiprocessing. What a task starts is known by its environment (`MARK`).
 """
 
 import contextlib
@@ -64,8 +63,6 @@ class SpawnEngine(Engine):
 
 
 class _Child:
-    """The process of a task, and the threads that listen to it."""
-
     def __init__(self, task: Task, workload: Workload, folder: Path, events: queue.SimpleQueue[Event]) -> None:
         self._task, self._preload, self._events = task, workload.preload, events
         self._mark = uuid.uuid4().hex

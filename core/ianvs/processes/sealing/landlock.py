@@ -8,6 +8,7 @@ names that a module can have are tried there.
 
 import ctypes
 import os
+import stat
 import struct
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -57,9 +58,9 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
         return False
     try:
         if closed:
-            for path in (*_beside(closed), *opened):
+            for path in (*_beside(closed), *map(os.fspath, opened)):
                 _allow(ruleset, path, handled if writable is None else handled & _READING)
-        for path in writable or ():
+        for path in map(os.fspath, writable or ()):
             _allow(ruleset, path, handled)
         done = prctl(NO_NEW_PRIVS, 1) and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
     finally:
@@ -69,29 +70,27 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
     return done
 
 
-def _beside(closed: Collection[Path]) -> Iterator[Path]:
-    """The largest files and folders that hold nothing of `closed`. Links lead to what has a place of its own."""
+def _beside(closed: Collection[Path]) -> Iterator[str]:
+    """The largest files and folders that hold nothing of `closed`. Links lead to what has a place of its own.
+
+    Texts, since there may be thousands, and Path is slow.
+    """
     found = {path.resolve() for path in closed}
-    closed = {path for path in found if not found.intersection(path.parents)}  # others lie below these
-    on_the_way = {parent for path in closed for parent in path.parents}
+    outermost = {path for path in found if not found.intersection(path.parents)}
+    on_the_way = {parent for path in outermost for parent in path.parents}
+    left_out = set(map(os.fspath, outermost | on_the_way))
     for folder in on_the_way:
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue
-        for entry in entries:
-            path = Path(entry.path)
-            if path not in closed and path not in on_the_way and not entry.is_symlink():
-                yield path
+        with suppress(OSError), os.scandir(folder) as entries:
+            yield from (one.path for one in entries if one.path not in left_out and not one.is_symlink())
 
 
-def _allow(ruleset: int, path: Path, rights: int) -> None:
+def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # nothing is there that could be opened
     try:
-        allowed = rights if path.is_dir() else rights & _OF_FILES
+        allowed = rights if stat.S_ISDIR(os.fstat(handle).st_mode) else rights & _OF_FILES
         _call(_ADD, ruleset, ctypes.c_int(_PATH_BENEATH), _BENEATH.pack(allowed, handle), ctypes.c_uint32(0))
     finally:
         os.close(handle)

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec, JobSpec
@@ -48,9 +49,10 @@ def allowed_paths(urls: Iterable[str | None], closed: Sequence[Path]) -> list[Pa
     return found
 
 
-def devices() -> list[Path]:
+@cache
+def devices() -> tuple[Path, ...]:
     """Those that any program may need, and accelerators."""
-    return [*(Path("/dev", name) for name in _DEVICES), *Path("/dev").glob("nvidia*")]
+    return (*(Path("/dev", name) for name in _DEVICES), *Path("/dev").glob("nvidia*"))
 
 
 def own_caches(folder: str) -> Mapping[str, str]:

@@ -16,24 +16,25 @@ BY_CALLS = "what copies leave behind by system calls"
 _ANY_CARD = Path("/dev/nvidiactl")
 
 
+def prepare_seals(*, card: bool = False, audit: bool = False) -> None:
+    """Do once what takes time, for all processes that are forked from this one."""
+    copy_filter(card=card, audit=audit)
+    learner_filter()
+    has_own_views()
+
+
 class Seal:
     """Of one case. how: "normal", "strict", "audit", which lets through and tells what copies would have been denied,
     or "open", which leaves out all of this. device: what the case may compute on.
-
-    Made before the first fork: what takes time is done here.
     """
 
     def __init__(self, how: str, device: str) -> None:
-        self.how, self._views = how, False
+        self.how = how
         self._audit = how == "audit"  # which tells what a card needs, too
         self._card = device != "cpu" and _ANY_CARD.exists() and not self._audit
         if how != "open":
-            copy_filter(card=self._card, audit=self._audit)
-            learner_filter()
-
-    def look_for_views(self) -> None:
-        """Find out whether the kernel gives new processes views of their own; in their parent, once for all."""
-        self._views = self.how not in ("open", "audit") and has_own_views()
+            prepare_seals(card=self._card, audit=self._audit)
+        self._views = how not in ("open", "audit") and has_own_views()
 
     def enter_own_view(self, folders: Sequence[Path]) -> None:
         """Let this process write in `folders` alone, as far as the kernel gives that."""

@@ -109,7 +109,7 @@ class Worse:
 
     def __str__(self) -> str:
         change = self.change
-        where = f"{self.side}: {self.row.name}: {change.metric}"
+        where = f"{self.side}: {self.row.before.name}: {change.metric}"
         if change.worse_by == inf:
             return f"{where} was {change.before:.4g} and is not there any more"
         return f"{where} {change.before:.4g} -> {change.after:.4g}, worse by {change.worse_by:.4g}"

@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.comparison import meant
-from ianvs.results.comparing.comparison_text import records_csv, table
-from ianvs.results.comparing.sides import row_name
+from ianvs.results.comparing.comparison_text import table
 from ianvs.results.report.charts.lines import places_chart
 from ianvs.results.report.charts.shown_rows import legend_sample
 from ianvs.results.report.charts.svg import LineStyle, line_styles
@@ -58,10 +57,6 @@ class HistoryLine:
     values: tuple[Summary | None, ...]
 
     @property
-    def name(self) -> str:
-        return row_name(self.algorithm, self.settings, self.testenv)
-
-    @property
     def label(self) -> str:
         """ "ewc strength=100", where its exam is told apart."""
         return f"{self.algorithm} {self.settings}".strip()
@@ -76,6 +71,33 @@ class History:
     points: tuple[Point, ...]
     lines: tuple[HistoryLine, ...]
     by_commit: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """Ready for json."""
+        return {
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "order": "commits" if self.by_commit else "time",
+            "records": list(self.records()),
+        }
+
+    def records(self) -> Iterator[dict[str, Value]]:
+        """One for each row and workspace."""
+        for line in self.lines:
+            for point, value in zip(self.points, line.values, strict=True):
+                yield {
+                    "algorithm": line.algorithm,
+                    "testenv": line.testenv,
+                    "hyperparameters": line.settings,
+                    "workspace": point.name,
+                    "commit": point.commit,
+                    "dirty": point.changed,
+                    "moment": point.moment.isoformat() if point.moment else None,
+                    "metric": self.metric,
+                    "mean": value.mean if value else None,
+                    "std": value.std if value else None,
+                    "n": value.n if value else 0,
+                }
 
 
 def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -> History:
@@ -92,7 +114,10 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
         for column in results.leaderboard.columns:
             if column.kind == "metric":
                 columns.setdefault(column.key, column.higher_is_better)
-    shown = _metric(jobs, columns, metric)
+    name, by = jobs[0][0], jobs[0][1].leaderboard.sort_by
+    if metric is None and not by:
+        raise IanvsError(f"{name} is ranked by no metric. Give --metric. There are: {', '.join(columns)}.")
+    shown = by[0][0] if metric is None else meant(metric, columns)[0]
     points = [_point(name, results) for name, results in jobs]
     times = _commit_times(point.commit for point in points)
     by_commit = all(point.commit in times for point in points)
@@ -108,15 +133,6 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
             line[place] = found if found is not None and found.mean is not None else None
     placed = (Point(points[i].name, points[i].commit, points[i].changed, moments[i]) for i in order)
     return History(shown, columns.get(shown), tuple(placed), tuple(_lines(rows)), by_commit)
-
-
-def _metric(jobs: Sequence[tuple[str, Results]], known: Iterable[str], metric: str | None) -> str:
-    if metric is None:
-        by = jobs[0][1].leaderboard.sort_by
-        if not by:
-            raise IanvsError(f"{jobs[0][0]} is ranked by no metric. Give --metric. There are: {', '.join(known)}.")
-        return by[0][0]
-    return meant(metric, known)[0]
 
 
 def _point(name: str, results: Results) -> Point:
@@ -166,39 +182,6 @@ def history_text(history: History) -> str:
     if any(point.changed for point in history.points):
         notes.append("+: with changes that were not committed.")
     return "\n".join([table(head, rows), "", *notes])
-
-
-def history_csv(history: History) -> str:
-    """One line for each row and workspace."""
-    return records_csv(_records(history))
-
-
-def history_dict(history: History) -> dict[str, object]:
-    """Ready for json."""
-    return {
-        "metric": history.metric,
-        "higher_is_better": history.higher_is_better,
-        "order": "commits" if history.by_commit else "time",
-        "records": list(_records(history)),
-    }
-
-
-def _records(history: History) -> Iterator[dict[str, Value]]:
-    for line in history.lines:
-        for point, value in zip(history.points, line.values, strict=True):
-            yield {
-                "algorithm": line.algorithm,
-                "testenv": line.testenv,
-                "hyperparameters": line.settings,
-                "workspace": point.name,
-                "commit": point.commit,
-                "dirty": point.changed,
-                "moment": point.moment.isoformat() if point.moment else None,
-                "metric": history.metric,
-                "mean": value.mean if value else None,
-                "std": value.std if value else None,
-                "n": value.n if value else 0,
-            }
 
 
 def draw_history(history: History, file: Path) -> Path:

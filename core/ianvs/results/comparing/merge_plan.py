@@ -11,6 +11,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import resolve
 from ianvs.results.comparing.merge_sources import FAILED, Source, StoredCase, shown_case
 from ianvs.results.report.document import Note
+from ianvs.results.report.values import method_name
 from ianvs.results.stored import Results
 from ianvs.store.identity_differences import identity_differences
 from ianvs.store.keys import canonical
@@ -201,8 +202,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
     expected = max([first.seeds, *map(len, seeds.values())])
     for (_, algorithm, testenv), found in seeds.items():
         if len(found) < expected:
-            where = f" in {testenv}" if testenv else ""
-            said.append(f"{algorithm}{where} has {len(found)} of {expected} seeds: it is unfinished.")
+            said.append(f"{method_name(algorithm, testenv)} has {len(found)} of {expected} seeds: it is unfinished.")
     references: dict[str, Mapping[str, str]] = {}
     published: dict[str, Mapping[str, PublishedSpec]] = {}
     for results in (source.results for source in reversed(sources)):

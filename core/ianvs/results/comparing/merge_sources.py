@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from ianvs.base.errors import DamagedError, IanvsError, one_line
 from ianvs.base.types import TestCase
 from ianvs.exam.scenarios.drawn import CASE, SEEDS
 from ianvs.results.comparing.sides import report_file, stored_results
+from ianvs.results.report.values import method_name
 from ianvs.results.stored import Results
 from ianvs.results.stored.job_results import REMEDY
 from ianvs.store import CaseStore, ExamStore
@@ -35,24 +35,13 @@ class StoredCase:
     usable: bool
 
 
-@dataclass(frozen=True)
 class Source:
     """A job of a workspace. name: as the user typed it."""
 
-    name: str
-    results: Results
-
-    @cached_property
-    def cases(self) -> CaseStore:
-        return CaseStore(self.results.workspace)
-
-    @cached_property
-    def exams(self) -> ExamStore:
-        return ExamStore(self.results.workspace)
-
-    @cached_property
-    def _damage(self) -> dict[str, str | None]:
-        return {}
+    def __init__(self, name: str, results: Results) -> None:
+        self.name, self.results = name, results
+        self.cases, self.exams = CaseStore(results.workspace), ExamStore(results.workspace)
+        self._damage: dict[str, str | None] = {}  # by exam
 
     def identity(self, case: TestCase) -> Mapping[str, Any] | None:
         """None: it can't be believed."""
@@ -121,8 +110,7 @@ def read_source(said: str | Path) -> Source:
 
 def shown_case(case: TestCase) -> str:
     """ "case ab12cd34 (ewc in online, seed 0)" """
-    where = f" in {case.testenv}" if case.testenv else ""
-    return f"case {case.id[:8]} ({case.algorithm}{where}, seed {case.seed})"
+    return f"case {case.id[:8]} ({method_name(case.algorithm, case.testenv)}, seed {case.seed})"
 
 
 def _ordered(value: object, seed: int | None) -> object:

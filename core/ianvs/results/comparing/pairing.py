@@ -25,11 +25,6 @@ class RowPair:
     same: tuple[int, ...]
     differs: tuple[str, ...]
 
-    @property
-    def name(self) -> str:
-        """ "ewc (Strength=100) in online" """
-        return self.before.name
-
 
 def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], list[SideRow]]:
     """Rows of the same algorithm, hyperparameters and exam; else of the same cases, whatever their names; else the only

@@ -16,12 +16,11 @@ from ianvs.base.package import JOB_FILE, job_path
 from ianvs.config import load_job
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.exam.metrics.registry import find
-from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.columns import title_of
-from ianvs.results.report.values import cell_text
+from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.values import cell_text, method_name
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results, load_results
-from ianvs.results.stored.job_results import name_of_job
 from ianvs.store import CaseStore
 
 _TABLE = "all_rank.csv"
@@ -38,29 +37,24 @@ def report_file(said: str | Path) -> Path | None:
     return next((file for file in (path / _TABLE, path / "rank" / _TABLE) if file.is_file()), None)
 
 
-def stored_job(said: str | Path, elsewhere: str | Path | None = None) -> tuple[Path, str]:
-    """(workspace, name of the job). Raises IanvsError, ConfigError for a job file with errors.
+def stored_results(said: str | Path, elsewhere: str | Path | None = None) -> Results:
+    """The results of the job that `said` means. elsewhere: the workspace, over what a job file says.
 
-    elsewhere: the workspace, over what a job file says.
+    Raises IanvsError, ConfigError for a job file with errors, DamagedError for a record.
     """
     path = Path(said)
     workspace, colon, name = str(said).rpartition(":")
     if colon and not path.exists() and Path(workspace).is_dir():
-        return Path(workspace), name_of_job(Path(workspace), name)
+        return load_results(workspace, name)
     if path.name == _RECORD and path.is_file():
         path = path.parent
     if path.is_dir() and (path / _RECORD).is_file():
-        return path.absolute().parent, path.absolute().name
+        return load_results(path.absolute().parent, path.absolute().name)
     if path.is_dir() and not (path / JOB_FILE).is_file():
-        return path, name_of_job(path)
+        return load_results(path)
     over = None if elsewhere is None else Path(elsewhere)
     job = load_job(job_path(path), workspace=over, environment=os.environ)
-    return job.workspace, name_of_job(job.workspace, job.name)
-
-
-def stored_results(said: str | Path, elsewhere: str | Path | None = None) -> Results:
-    """The results of the job that `said` means. Raises as `stored_job`, and DamagedError for a record."""
-    return load_results(*stored_job(said, elsewhere))
+    return load_results(job.workspace, job.name)
 
 
 # Columns of all_rank.csv between the dataset and the number of seeds that are no module and no hyperparameter.
@@ -100,7 +94,7 @@ class SideRow:
 
     @property
     def name(self) -> str:
-        return row_name(self.algorithm, self.settings_text, self.testenv)
+        return method_name(self.algorithm, self.testenv, self.settings_text)
 
     @property
     def exams(self) -> set[str]:
@@ -117,11 +111,6 @@ class Side:
     metrics: Mapping[str, bool | None]
     modules: frozenset[str] = frozenset()
     is_report: bool = False
-
-
-def row_name(algorithm: str, settings: str, testenv: str) -> str:
-    """ "ewc (Strength=100) in online" """
-    return f"{algorithm}{f' ({settings})' if settings else ''}{f' in {testenv}' if testenv else ''}"
 
 
 def read_side(said: str | Path) -> Side:

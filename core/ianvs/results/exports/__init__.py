@@ -1,5 +1,1 @@
 """Results of a job in the forms of other tools, a file for each; found by entry points of the group `ianvs.exports`."""
-
-from ianvs.results.exports.exporting import export_results
-
-__all__ = ["export_results"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from ianvs.results.exports.case_runs import CaseRun, case_runs, matrix_table, notes_list
 from ianvs.results.exports.exporting import environment, needs
-from ianvs.results.report import to_frame
+from ianvs.results.report.row_tables import to_frame
 from ianvs.results.stored import Results
 
 _BATCH = {"metrics": 1000, "params": 100, "tags": 100}  # what log_batch takes at once

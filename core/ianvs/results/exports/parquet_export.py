@@ -90,6 +90,8 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
 
     A case is known by its `case` and `algorithm`: two algorithms of the same content share their cases.
     """
+    import pandas as pd
+
     found = {
         "leaderboard": _columns(map(_row, results.leaderboard.rows)),
         "cases": _cases(results),
@@ -99,7 +101,10 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
     }
     costs = {name for result in results for name in result.measures}.union(COSTS_OF_ROUNDS, _metrics(results))
     numbers = (costs | {f"{name}_std" for name in costs}) - _MEANINGS.keys()
-    return {name: _frame(columns, numbers) for name, columns in found.items()}
+    return {
+        name: pd.DataFrame({title: _typed(title, column, numbers) for title, column in columns.items()})
+        for name, columns in found.items()
+    }
 
 
 def meanings(results: Results, table: str, columns: list[str]) -> dict[str, str]:
@@ -209,18 +214,12 @@ def _rounds(result: CaseResult) -> Iterator[dict[str, object]]:
         }
 
 
-def _frame(columns: Columns, numbers: Set[str]) -> pd.DataFrame:
-    """With whole numbers, numbers, truth values or texts in each column, and null where there is nothing.
+def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
+    """Whole numbers, numbers, truth values or texts, with null where there is nothing.
 
     numbers: columns that are floats in every job, whatever is in them. A hyperparameter that is a number in one case
     and a text in another is a text in all.
     """
-    import pandas as pd
-
-    return pd.DataFrame({name: _typed(name, column, numbers) for name, column in columns.items()})
-
-
-def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
     import pandas as pd
 
     if isinstance(column, pd.Series) and isinstance(column.dtype, pd.DatetimeTZDtype):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ianvs.results.exports.case_runs import CaseRun, case_runs, notes_list
 from ianvs.results.exports.exporting import environment, needs
-from ianvs.results.report import to_frame
+from ianvs.results.report.row_tables import to_frame
 from ianvs.results.stored import Results
 
 _HIDDEN = {"WANDB_CACHE_DIR": ".cache", "WANDB_CONFIG_DIR": ".config", "WANDB_DATA_DIR": ".data"}  # gone afterwards

@@ -3,7 +3,7 @@ stands below the pictures: failures with their logs, where it ran, the configura
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,7 +11,6 @@ import yaml
 from markupsafe import Markup
 
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import CaseResult
 from ianvs.results.report.charts.points import rank_bar
 from ianvs.results.report.document import Cell, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.ranking_table import TOLD_ONCE
@@ -69,12 +68,13 @@ _BYTES = 20_000  # of a log's end that are read
 _MOST = 30
 
 
-def failed_groups(groups: Sequence[FailureGroup], failed: Iterable[CaseResult]) -> list[tuple[FailureGroup, str]]:
+def failed_groups(
+    groups: Sequence[FailureGroup], hidden: Mapping[str, Mapping[str, object]]
+) -> list[tuple[FailureGroup, str]]:
     """Each reason with the last lines of the first log.
 
-    failed: results whose hyperparameters tell what has to be hidden in their logs.
+    hidden: hyperparameters of failed cases by their id, which tell what has to be hidden in their logs.
     """
-    hidden = {result.case.id: result.case.hyperparameters for result in failed}
     logs = ((group, group.first) for group in groups[:_MOST])
     return [
         (group, _log_tail(first.log, hidden.get(first.id, {})) if first and first.log else "") for group, first in logs

@@ -6,7 +6,7 @@ replies.csv has all of it; the page a few questions of each test set.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat, zip_longest
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import find
 from ianvs.results.page.reply_file import Piece
-from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.charts.shown_rows import ShownRow
-from ianvs.results.report.leaderboard_row import RowKey
+from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.row_scores import finished
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.values import Value, cell_text
@@ -89,6 +88,12 @@ class Exams:
     def any_questions(self) -> bool:
         """Whether any exam that was asked for is one of conversations."""
         return any(self._known.values())
+
+    def show_answers(self, case: Path | None) -> bool:
+        """Whether the page shows pictures or conversations of the exam of a case, which has this folder."""
+        exam_id = "" if case is None else CaseStore(case.parents[1]).exam_id(case.name)
+        record = self._store.record(exam_id) if exam_id else None
+        return record is not None and record.shows != ""
 
     def questions(self, exam_id: str) -> list[AskedTest] | None:
         """[test set]; None where the exam is not one of conversations."""
@@ -232,7 +237,9 @@ class PageReplies:
                 asked = reply.question
                 by_question.setdefault((asked.test, asked.sample, asked.turn), []).append(reply)
             for name, replies in by_question.items():
-                found.setdefault(name, AskedQuestion(_cut_question(replies[0].question)))
+                asked = replies[0].question
+                cut = replace(asked, prompt=_cut(asked.prompt), expected=_cut(asked.expected))
+                found.setdefault(name, AskedQuestion(cut))
                 found[name].by_row.append((one.label, _through_rounds(replies)))
         return list(found.values())
 
@@ -245,10 +252,6 @@ def _through_rounds(replies: Sequence[Reply]) -> dict[int, Said]:
         said[reply.round] = Said(pieces, reply.similarity)
         before = _cut(reply.said) if reply.said is not None else before
     return said
-
-
-def _cut_question(question: Question) -> Question:
-    return Question(question.test, question.sample, question.turn, _cut(question.prompt), _cut(question.expected))
 
 
 def _cut(text: str) -> str:

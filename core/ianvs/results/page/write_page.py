@@ -19,7 +19,6 @@ from ianvs.base.types import CaseResult
 from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables
 from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
 from ianvs.results.page.reply_file import write_reply_file
-from ianvs.results.report import Leaderboard
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.charts.critical_difference import critical_difference
 from ianvs.results.report.charts.exam_charts import class_bars, exam_charts
@@ -28,8 +27,9 @@ from ianvs.results.report.charts.parallel import parallel_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, shown_rows
 from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
 from ianvs.results.report.document import FIRST
+from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import RowKey
-from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
+from ianvs.results.report.row_scores import PassedScores, complete_rows, finished
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.scenes import scene_sheet
 from ianvs.store.files import write_atomic
@@ -45,6 +45,7 @@ _MOST_SCENE_ROWS, _MOST_SCENE_TESTS = 16, 6
 
 def write_page(
     leaderboard: Leaderboard,
+    passed: PassedScores,
     results: Iterable[CaseResult],
     directory: Path,
     *,
@@ -55,11 +56,11 @@ def write_page(
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/report.html, and replies.csv(.gz) beside it where the job has conversations.
 
-    leaderboard: what `rank` selects of it. results: the cases behind it, read twice at most. workspace: where they are
-    stored.
+    leaderboard: what `rank` selects of it. passed: what was kept of the results when it was made. results: the cases
+    behind it, read only for pictures and conversations, twice at most. workspace: where they are stored.
     """
     exams = Exams(workspace)
-    text = page_text(leaderboard, results, exams, title=title, command=command, provenance=provenance)
+    text = page_text(leaderboard, passed, results, exams, title=title, command=command, provenance=provenance)
     page = directory / "rank" / "report.html"
     write_atomic(page, text.encode())
     pieces = list(reply_pieces(complete_rows(leaderboard), results, exams)) if exams.any_questions else []
@@ -105,6 +106,7 @@ def _small(head: str, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def page_text(
     leaderboard: Leaderboard,
+    passed: PassedScores,
     results: Iterable[CaseResult],
     exams: Exams,
     *,
@@ -112,29 +114,26 @@ def page_text(
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
 ) -> str:
-    """The page. Whatever a name, a message or a reply says, it is shown as text."""
+    """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text."""
     from jinja2.utils import htmlsafe_json_dumps
 
     document = document_of(leaderboard, title, command, provenance=provenance)
     names = list(dict.fromkeys(row.testenv for row in leaderboard.rows))
     rows = complete_rows(leaderboard)
-    means, parts = MatrixMeans(rows), ClassScores(rows)
     of_exams = {name: shown_rows(leaderboard, name) for name in names}
     scenes = {name: Scenes(shown) for name, shown in of_exams.items()}
     replies = {name: PageReplies(shown, exams) for name, shown in of_exams.items()}
-    failed = []
-    for result in results:
-        if result.status == "failed":
-            failed.append(result)
-        for key, _ in finished(rows, [result]):
-            exam = rows[key].testenv
-            for collector in (means, parts, scenes[exam], replies[exam]):
-                collector.add(key, result)
-    matrices, by_part = Matrices(), parts.means()
-    groups = len(names) * max(1, len(means.of_scores))  # of heatmaps
+    shows = {name for name in names if exams.show_answers(passed.examples.get(name))}
+    told = {key: row for key, row in rows.items() if row.testenv in shows}
+    for key, result in finished(told, results if told else ()):
+        for collector in (scenes[told[key].testenv], replies[told[key].testenv]):
+            collector.add(key, result)
+    matrices, by_part = Matrices(), passed.parts.means(rows)
+    of_scores = {name: passed.matrices.of_exam(rows, name) for name in names}
+    groups = len(names) * max(1, len({score for found in of_scores.values() for score in found}))  # of heatmaps
     pictures = []
     for number, (name, shown) in enumerate(of_exams.items()):
-        scores, exam_key = means.of_exam(name), f"e{number}"  # which makes ids unique
+        scores, exam_key = of_scores[name], f"e{number}"  # which makes ids unique
         maps = [
             heatmaps(f"{exam_key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
             for n, found in enumerate(scores.values())
@@ -158,7 +157,7 @@ def page_text(
         pictures=pictures,
         scenes=[(name, list(scenes[name].sheets.values())) for name in names if scenes[name].sheets],
         replies=[(name, asked) for name in names if (asked := replies[name].questions())],
-        failures=failed_groups(document.failures, failed),
+        failures=failed_groups(document.failures, passed.failed),
         configuration=configuration_text(provenance or {}),
         citation=citation(),
         matrices=htmlsafe_json_dumps(matrices.as_data(), separators=(",", ":")),

@@ -33,9 +33,10 @@ def exam_text(name: str, exam: Exam) -> str:
 def _rules(exam: Exam) -> list[str]:
     rules, stream = exam.rules, exam.stream
     shape, layout = exam.dataset.train.x.shape[1:], exam.dataset.layout
+    shown = {True: "told", False: "hidden"}
     spaces = {"all": "all classes", "seen": "the classes seen so far", "task": "the classes of the task"}
     lines = [
-        f"task identity: {_shown(rules.task_in_training)} in training, {_shown(rules.task_in_testing)} in testing",
+        f"task identity: {shown[rules.task_in_training]} in training, {shown[rules.task_in_testing]} in testing",
         f"answers: among {spaces[rules.output_space]}" if exam.dataset.classes else "answers: texts",
         f"passes over the data: {'any number' if rules.passes is None else rules.passes}",
     ]
@@ -47,10 +48,6 @@ def _rules(exam: Exam) -> list[str]:
     if rules.asked == "future":
         lines.append("asked: only test sets of rounds to come")
     return lines
-
-
-def _shown(visible: bool) -> str:
-    return "told" if visible else "hidden"
 
 
 def _classes(exam: Exam, part: Round | TestSet) -> str:

@@ -46,6 +46,7 @@ class RowCases:
     sealings: set[Sealing] = field(default_factory=set)  # of finished cases
     notes: tuple[str, ...] = ()  # on the data
     remarks: dict[int, str] = field(default_factory=dict)  # by seed
+    shown: dict[str, str] = field(default_factory=dict)  # remarks, and the same without secrets
     waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
     damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
     basemodel: str = ""
@@ -74,8 +75,10 @@ class RowCases:
             self.basemodel = self.basemodel or result.basemodel
             self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
             self.passes += gate_passes(result) or []
-            if result.remark:
-                self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
+            if (said := result.remark) and said not in self.shown:  # seeds differ in no hyperparameter
+                self.shown[said] = hide_secrets(said, result.case.hyperparameters)
+            if said:
+                self.remarks[result.case.seed] = self.shown[said]
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
                 self.samples.setdefault(name, []).append(result.samples.get(name))

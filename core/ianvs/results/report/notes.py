@@ -1,13 +1,15 @@
 """What a reader has to know beside the numbers: one list, made once of a leaderboard, that every view shows."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ianvs.results.report.columns import AGREES
 from ianvs.results.report.document import FailureGroup, Note
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
-from ianvs.results.report.ranking_table import row_name, varied
+from ianvs.results.report.ranking_table import varied
+from ianvs.results.report.values import method_name
 from ianvs.results.stats.standing import unseen_failure
 
 _SHOWN = 3  # subjects of one note
@@ -20,27 +22,23 @@ def notes_of(leaderboard: Leaderboard) -> tuple[Note, ...]:
 
 def _merged(notes: Sequence[Note]) -> list[Note]:
     """What is said of several is said once, with their number."""
-    subjects: dict[tuple[str, str], dict[str, None]] = {}
+    same: dict[tuple[str, str], list[Note]] = {}
     for note in notes:
-        subjects.setdefault((note.kind, note.text), {})[note.subject] = None
-    merged: dict[tuple[str, str], Note] = {}
-    for note in notes:
-        of = [subject for subject in subjects[note.kind, note.text] if subject]
+        same.setdefault((note.kind, note.text), []).append(note)
+    merged = []
+    for first, *others in same.values():
+        of = list(dict.fromkeys(note.subject for note in (first, *others) if note.subject))
         more = f" and {len(of) - _SHOWN + 1} more" if len(of) > _SHOWN else ""
-        subject = f"{'; '.join(of[: _SHOWN - 1 if more else _SHOWN])}{more}"
-        merged.setdefault((note.kind, note.text), Note(note.kind, note.text, subject, note.about, note.remedy))
-    return list(merged.values())
+        merged.append(replace(first, subject=f"{'; '.join(of[: _SHOWN - 1 if more else _SHOWN])}{more}"))
+    return merged
 
 
 def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
-    if said := _partial(leaderboard):
-        yield Note("partial", said, remedy="`ianvs run` completes them; without all cases a row has no rank.")
-    if said := _ranked_by(leaderboard):
-        yield Note("ranked by", said)
+    yield from _partial(leaderboard)
+    yield from _ranked_by(leaderboard)
     yield from (Note("statement", said) for said in leaderboard.statements)
     yield from (note for told in leaderboard.significance for note in _limits(told))
-    if said := _bounds(leaderboard):
-        yield Note("bound", said)
+    yield from _bounds(leaderboard)
     if stuck := [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]:
         yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
     # Complete, and yet there is more to say: a metric that some of its seeds do not have.
@@ -58,29 +56,25 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
         yield Note("failed", group.reason, group.which, "case", remedy)
 
 
-def _partial(leaderboard: Leaderboard) -> str:
-    """How many rows lack cases, those of reference runs too; "" where none does."""
+def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
+    """How many rows lack cases, those of reference runs too."""
     rows = [*leaderboard.rows, *leaderboard.references]
-    lacking = [row for row in rows if not row.complete]
-    if not lacking:
-        return ""
-    failed, waiting = sum(len(row.failures) for row in lacking), sum(row.waiting for row in lacking)
-    parts = [f"{_cases(failed)} failed" if failed else "", f"{_cases(waiting)} not finished" if waiting else ""]
-    of_rows = f"{len(rows) - len(lacking)} of {len(rows)} row{'s' * (len(rows) > 1)}"
-    return f"{of_rows} complete: {', '.join(filter(None, parts))}."
+    if lacking := [row for row in rows if not row.complete]:
+        counts = {
+            "failed": sum(len(row.failures) for row in lacking),
+            "not finished": sum(row.waiting for row in lacking),
+        }
+        parts = [f"{count} case{'s' * (count > 1)} {what}" for what, count in counts.items() if count]
+        of_rows = f"{len(rows) - len(lacking)} of {len(rows)} row{'s' * (len(rows) > 1)}"
+        remedy = "`ianvs run` completes them; without all cases a row has no rank."
+        yield Note("partial", f"{of_rows} complete: {', '.join(parts)}.", remedy=remedy)
 
 
-def _cases(count: int) -> str:
-    return f"{count} case{'s' * (count != 1)}"
-
-
-def _ranked_by(leaderboard: Leaderboard) -> str:
-    keys = [f"{name} ({'higher' if falls else 'lower'} is better)" for name, falls in leaderboard.sort_by]
-    if not keys:
-        return ""
-    many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
-    spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
-    return f"Ranked by {', then '.join(keys)}. {spread}"
+def _ranked_by(leaderboard: Leaderboard) -> Iterator[Note]:
+    if keys := [f"{name} ({'higher' if falls else 'lower'} is better)" for name, falls in leaderboard.sort_by]:
+        many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
+        spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
+        yield Note("ranked by", f"Ranked by {', then '.join(keys)}. {spread}")
 
 
 def _limits(told: ExamSignificance) -> Iterator[Note]:
@@ -100,10 +94,10 @@ def _limits(told: ExamSignificance) -> Iterator[Note]:
             f"{len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from their median ({far}; "
             f"all: {every}); intervals take scores for normal draws, which these are not."
         )
-        yield Note("limit", collapsed, f"{told.rows[row]}{f' in {told.testenv}' if told.testenv else ''}", "row")
+        yield Note("limit", collapsed, method_name(told.rows[row], told.testenv), "row")
 
 
-def _bounds(leaderboard: Leaderboard) -> str:
+def _bounds(leaderboard: Leaderboard) -> Iterator[Note]:
     several = {row.testenv for row in leaderboard.rows if row.rounds > 1}
     saw: dict[str, list[str]] = {}
     for row in leaderboard.rows:
@@ -111,12 +105,12 @@ def _bounds(leaderboard: Leaderboard) -> str:
             at_once = row.rounds == 1 and row.testenv in several
             what = "saw all rounds at once" if at_once else "was given earlier rounds"
             saw.setdefault(what, []).append(row.algorithm)
-    said = [f"{', '.join(dict.fromkeys(names))} {what}" for what, names in saw.items()]
-    return f"bound: {'; '.join(said)}: a reference, not a competitor; it takes no rank." if said else ""
+    if said := [f"{', '.join(dict.fromkeys(names))} {what}" for what, names in saw.items()]:
+        yield Note("bound", f"bound: {'; '.join(said)}: a reference, not a competitor; it takes no rank.")
 
 
 def _full_name(row: LeaderboardRow) -> str:
-    return f"{row_name(row)} ({row.settings() or 'no hyperparameters'})"
+    return f"{method_name(row.algorithm, row.testenv)} ({row.settings() or 'no hyperparameters'})"
 
 
 def _published(leaderboard: Leaderboard) -> list[str]:
@@ -172,7 +166,7 @@ def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
 def _which(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
     """ "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" where they are of several rows."""
     rows = list({row.id: row for row, _ in cases}.values())
-    names = list(dict.fromkeys(row_name(row) for row, _ in cases))
+    names = list(dict.fromkeys(method_name(row.algorithm, row.testenv) for row, _ in cases))
     if len(rows) > 1:
         return f"{len(cases)} cases of {', '.join(names)}"
     told = _seeds([failure.seed for _, failure in cases])

@@ -20,11 +20,9 @@ from ianvs.results.report.charts.svg import BOUND, LIGHT, PAGE, chart_style, num
 from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.ranking_table import row_name
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
 from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
-from ianvs.results.report.trials import study_name
-from ianvs.results.report.values import slug
+from ianvs.results.report.values import method_name, slug
 from ianvs.store.files import write_atomic
 
 _PANELS_ACROSS = 3
@@ -45,19 +43,19 @@ def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], fold
 def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
     """What report.html draws, for all rows that lack no case. results: read once."""
     rows = complete_rows(leaderboard)
-    means, parts, streams = MatrixMeans(rows), ClassScores(rows), StreamCurves(rows)
+    means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     sheets = []
     for key, result in finished(rows, results):
         for collector in (means, parts, streams):
             collector.add(key, result)
         if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):
             sheets.append(_scenes(rows[key], sheet))
-    by_part = parts.means()
+    by_part = parts.means(rows)
     heatmaps: list[Picture] = []
     bars: list[Picture] = []
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
         shown = shown_rows(leaderboard, exam)
-        scores = means.of_exam(exam)
+        scores = means.of_exam(rows, exam)
         charts = exam_charts("e", leaderboard, exam, shown, scores)
         yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
         yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))
@@ -68,8 +66,9 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
         yield Picture("mean-ranks", "Mean rank over exams", ranks, "A bar joins methods that no test tells apart.")
     for study in leaderboard.studies:
         if trials := parallel_chart("t", study):
+            title = f"Trials of {method_name(study.algorithm, study.testenv)}"
             name = f"trials-{file_part(study.testenv)}{slug(study.algorithm)}"
-            yield Picture(name, f"Trials of {study_name(study)}", trials, "The thick line is the winner.")
+            yield Picture(name, title, trials, "The thick line is the winner.")
 
 
 def _named(exam: str, found: Iterable[Picture]) -> Iterator[Picture]:
@@ -94,7 +93,7 @@ def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
 
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:
     row, scale = one.row, limits(found.values)
-    title = f"{row_name(row)}: {found.score}" + (" (bound)" if row.bound else "")
+    title = f"{method_name(row.algorithm, row.testenv)}: {found.score}" + (" (bound)" if row.bound else "")
     svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, scale)
     bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"

@@ -128,11 +128,6 @@ def shown_rank(row: LeaderboardRow, rank: Value) -> str:
     return f"{cell_text(rank)} ({where.low}-{where.high})"
 
 
-def row_name(row: LeaderboardRow) -> str:
-    """ "ewc", or "ewc in online" where the job has several exams."""
-    return f"{row.algorithm} in {row.testenv}" if row.testenv else row.algorithm
-
-
 def varied(leaderboard: Leaderboard) -> list[str]:
     """Hyperparameters that tell rows of one algorithm apart."""
     known: dict[tuple[str, str], set[str]] = {}

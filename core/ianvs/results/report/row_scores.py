@@ -7,6 +7,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,16 +95,19 @@ def _means_of_known(rows: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 class MatrixMeans:
-    """Takes results one after the other; keeps a row's matrices only until its last seed has come."""
+    """Takes results one after the other; keeps a row's matrices only until its last seed has come.
 
-    def __init__(self, rows: Mapping[RowKey, LeaderboardRow]) -> None:
-        self._rows = rows
+    seeds: how many cases belong to a row.
+    """
+
+    def __init__(self, seeds: int) -> None:
+        self._seeds = seeds
         self._waiting = defaultdict[RowKey, list[Mapping[str, ScoreMatrix]]](list)
         self.of_scores: dict[str, dict[RowKey, RowScore]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         self._waiting[key].append(result.matrices)
-        if len(self._waiting[key]) < self._rows[key].expected:
+        if len(self._waiting[key]) < self._seeds:
             return
         seeds = self._waiting.pop(key)
         for score in seeds[0]:
@@ -112,9 +116,9 @@ class MatrixMeans:
             if len(found) == len(seeds) and same and (mean := _mean(found)) is not None:
                 self.of_scores.setdefault(score, {})[key] = mean
 
-    def of_exam(self, exam: str) -> dict[str, dict[RowKey, RowScore]]:
-        """By score those of an exam's rows that have it, in the order of the leaderboard."""
-        rows = [key for key, row in self._rows.items() if row.testenv == exam]
+    def of_exam(self, rows: Mapping[RowKey, LeaderboardRow], exam: str) -> dict[str, dict[RowKey, RowScore]]:
+        """By score those of an exam's `rows` that have it, in their order."""
+        rows = {key: row for key, row in rows.items() if row.testenv == exam}
         every = {score: {key: of[key] for key in rows if key in of} for score, of in self.of_scores.items()}
         return {score: found for score, found in every.items() if found}
 
@@ -147,8 +151,7 @@ def _common(kind: str, of_seeds: list[tuple[str, ...]]) -> tuple[str, ...]:
 class ClassScores:
     """Keeps what scores of several parts, such as one for each class, say of them after the last round."""
 
-    def __init__(self, rows: Mapping[RowKey, LeaderboardRow]) -> None:
-        self._rows = rows
+    def __init__(self) -> None:
         # By row, score and place of the test set: its names, and the parts of each seed.
         self._found: dict[tuple[RowKey, str, int], tuple[set[str], list[Mapping[str, float | None]]]] = {}
 
@@ -162,13 +165,15 @@ class ClassScores:
                     names.add(test)
                     of_seeds.append(found)
 
-    def means(self) -> dict[tuple[str, str, str], dict[RowKey, dict[str, float]]]:
-        """By (exam, score, test set): the mean over seeds of each part of each row."""
+    def means(
+        self, rows: Mapping[RowKey, LeaderboardRow]
+    ) -> dict[tuple[str, str, str], dict[RowKey, dict[str, float]]]:
+        """By (exam, score, test set): the mean over seeds of each part of each of `rows`."""
         parts: dict[tuple[str, str, str], dict[RowKey, dict[str, float]]] = {}
         for (key, score, j), (names, found) in self._found.items():
             test = common_name(names, "test set", j)
-            if means := _part_means(found):
-                parts.setdefault((self._rows[key].testenv, score, test), {})[key] = means
+            if key in rows and (means := _part_means(found)):
+                parts.setdefault((rows[key].testenv, score, test), {})[key] = means
         return parts
 
 
@@ -187,6 +192,31 @@ def _part_means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]
         if len(known) == len(values):
             means[part] = float(np.mean(known))
     return means
+
+
+class PassedScores:
+    """What pictures show of rows, kept while the results pass by to the leaderboard: they are read once for both.
+
+    seeds: how many cases belong to a row. failed: hyperparameters of failed cases, by id. examples: of each exam a
+    finished result's folder.
+    """
+
+    def __init__(self, seeds: int) -> None:
+        self.matrices, self.parts = MatrixMeans(seeds), ClassScores()
+        self.failed: dict[str, Mapping[str, object]] = {}
+        self.examples: dict[str, Path] = {}
+
+    def watch(self, results: Iterable[CaseResult]) -> Iterator[CaseResult]:
+        """The same results. Each case that has finished counts: rows that lack one, or are not shown, ask for none."""
+        for result in results:
+            case = result.case
+            if result.status == "failed":
+                self.failed[case.id] = case.hyperparameters
+            elif result.status == "finished" and not case.role:
+                self.examples.setdefault(case.testenv, result.directory)
+                self.matrices.add((case.row, case.algorithm), result)
+                self.parts.add((case.row, case.algorithm), result)
+            yield result
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,13 @@
 """Searches in reports: what was tried, what became of it, and which hyperparameters mattered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ianvs.base.secrets import without_secrets
 from ianvs.results.report.document import Table, text_table
-from ianvs.results.report.values import Value
+from ianvs.results.report.values import Value, method_name
 from ianvs.store import Study, Trial
 
 _SHOWN = 10  # trials in the text; all of them are in trials.csv
-
-
-def study_name(study: Study) -> str:
-    return f"{study.algorithm}{f' in {study.testenv}' if study.testenv else ''}"
 
 
 def drawn_text(trial: Trial) -> str:
@@ -69,33 +65,23 @@ def search_table(study: Study) -> Table:
         ]
         for trial in shown
     ]
+    name = method_name(study.algorithm, study.testenv)
     left_out = f"The best {len(shown)} of {len(study.trials)}; all are in trials.csv."
     below = left_out if len(study.trials) > len(shown) else ""
-    return text_table("search", heads, lines, title=study_name(study), above=study_text(study), below=below)
+    return text_table("search", heads, lines, title=name, above=study_text(study), below=below)
 
 
-def trials_records(studies: Sequence[Study]) -> list[list[Value]]:
+def trials_records(studies: Sequence[Study]) -> Iterator[list[Value]]:
     """All trials, with a header: for trials.csv."""
     names = list(dict.fromkeys(axis.name for study in studies for axis in study.axes))
     rungs = sorted({rung for study in studies for rung in study.rungs})
-    lines: list[list[Value]] = [
-        ["Testenv", "Algorithm", "Trial", *names, "Metric", *(f"after_round_{rung}" for rung in rungs), "Became"]
-    ]
+    yield ["Testenv", "Algorithm", "Trial", *names, "Metric", *(f"after_round_{rung}" for rung in rungs), "Became"]
     for study in studies:
         for trial in study.trials:
             drawn = without_secrets(trial.drawn)
-            lines.append(
-                [
-                    study.testenv,
-                    study.algorithm,
-                    trial.number,
-                    *(_cell(drawn.get(name)) for name in names),
-                    study.metric,
-                    *(trial.values.get(rung) for rung in rungs),
-                    became(study, trial),
-                ]
-            )
-    return lines
+            settings, worth = (_cell(drawn.get(name)) for name in names), (trial.values.get(rung) for rung in rungs)
+            about = study.testenv, study.algorithm, trial.number
+            yield [*about, *settings, study.metric, *worth, became(study, trial)]
 
 
 def _ranked(study: Study) -> list[Trial]:

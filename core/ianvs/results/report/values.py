@@ -29,6 +29,11 @@ def cell_text(value: Value) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
+def method_name(algorithm: str, testenv: str, settings: str = "") -> str:
+    """ "ewc (strength=100) in online"; "" of an exam or of settings leaves its part out."""
+    return f"{algorithm}{f' ({settings})' if settings else ''}{f' in {testenv}' if testenv else ''}"
+
+
 def telling(choices: Sequence[Mapping[str, object]]) -> set[str]:
     """Hyperparameters in which these choices differ; one that some of them lack is among them."""
     names = {name for one in choices for name in one}

@@ -133,9 +133,12 @@ def pareto_front(scores: Array, better: NDArray[np.bool_], costs: Array, toleran
     than that. Only rows that are marked remove others: tolerant dominance can go round in circles.
     """
     room = 1 + np.array(tolerance or [0.0] * costs.shape[1])
-    front: list[int] = []
+    kept, count = np.empty(len(scores), dtype=np.intp), 0
+    spent, allowed = np.empty((2, *costs.shape))  # of those that are kept
     for j in np.lexsort([*costs.T[::-1], -scores]).tolist():
-        no_worse = (costs[front] <= costs[j] * room).all(axis=1)
-        if not (no_worse & (better[front, j] | (costs[front] * room < costs[j]).any(axis=1))).any():
-            front.append(j)
-    return sorted(front)
+        no_worse = (spent[:count] <= costs[j] * room).all(axis=1)
+        able = kept[:count][no_worse]
+        if not (better[able, j] | (allowed[:count][no_worse] < costs[j]).any(axis=1)).any():
+            kept[count], spent[count], allowed[count] = j, costs[j], costs[j] * room
+            count += 1
+    return sorted(kept[:count].tolist())

@@ -155,7 +155,7 @@ def read_case(
                 if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
                     samples[name] = said
     file = folder / "result.json"
-    unscored = [f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored]
+    unscored = [_unasked(round_.unscored) for round_ in rounds if round_.unscored]
     if cut := sum(round_.cut_answers for round_ in rounds):
         unscored.append(f"{cut} {'answers' if cut > 1 else 'answer'} cut off after {LONGEST_ANSWER} characters")
     unsaved = [round_.unsaved for round_ in rounds if round_.unsaved]
@@ -308,3 +308,8 @@ def _matrices(told: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
     rows = np.array([[*row, *[None] * (width - len(row))] for row in (first, *told["R"])], dtype=float)
     rounds, tests = (tuple(str(k + 1) for k in range(count)) for count in (len(rows) - 1, width))
     return {told["metric"]: ScoreMatrix(rows, told["metric"], rounds, tests)}
+
+
+def _unasked(said: str) -> str:
+    """Up to ianvs 0.3 only the reason was stored, of the one question that a learner might lack."""
+    return said if said.startswith("no ") else f"no task scores: {said}"

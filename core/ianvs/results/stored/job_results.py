@@ -19,9 +19,11 @@ from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec, S
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import find, resolve
-from ianvs.results.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.report.document import TO_KNOW, Note
+from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
 from ianvs.results.report.notes import notes_of
+from ianvs.results.report.row_scores import PassedScores
+from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
 from ianvs.results.stored.case_results import Reference, ReferenceScores, read_case
 from ianvs.results.stored.selection import is_winner, select
 from ianvs.store import CaseState, CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
@@ -118,23 +120,34 @@ class Results:
             lines.append(f"  {row.rank}. {row.algorithm}{exam}: {scores}")
         return "\n".join([*lines, "  .leaderboard_frame, .cases and .rounds have it all, as pandas frames."])
 
-    @cached_property
+    @property
     def leaderboard(self) -> Leaderboard:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
+        return self._seen[0]
+
+    @property
+    def passed(self) -> PassedScores:
+        """What pictures show of its rows."""
+        return self._seen[1]
+
+    @cached_property
+    def _seen(self) -> tuple[Leaderboard, PassedScores]:
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
         asked = [shown[name] for name in self.columns]
+        seeds = self.seeds if self._chosen is None else self._chosen.seeds
+        passed = PassedScores(seeds)
         board = build_leaderboard(
-            self.reported,
+            passed.watch(self.reported),
             self.rank,
             asked,
             self.columns,
-            self.seeds if self._chosen is None else self._chosen.seeds,
+            seeds,
             self.workspace,
             published=self.published,
             chosen=self._chosen,
             contract=self.contract,
         )
-        return replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes))
+        return replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes)), passed
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -185,8 +198,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
 
     Raises DamagedError where the job's record, or what a case is, can't be believed.
     """
-    workspace = Path(workspace).resolve()
-    name = name_of_job(workspace, job)
+    name, workspace = name_of_job(Path(workspace), job), Path(workspace).resolve()
     file = JobStore(workspace, name).path
     record = JobStore(workspace, name).read()
     assert record is not None, "its name was found by its record"
@@ -220,7 +232,9 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
             algorithm: {name: as_record(PublishedSpec, one, file) for name, one in stored.items()}
             for algorithm, stored in record.get("published", {}).items()
         },
-        job_notes=tuple(_note(stored, file) for stored in record.get("notes", ())),
+        job_notes=tuple(  # a text alone is one of ianvs 0.2 and earlier
+            Note("data", one) if isinstance(one, str) else as_record(Note, one, file) for one in record.get("notes", ())
+        ),
         studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
         contract=record.get("contract", NATIVE),
     )
@@ -268,11 +282,6 @@ def record_of(results: Results) -> dict[str, object]:
         },
         "provenance": dict(results.provenance),
     }
-
-
-def _note(stored: str | Mapping[str, Any], file: Path) -> Note:
-    """A text alone is one of ianvs 0.2 and earlier."""
-    return Note("data", stored) if isinstance(stored, str) else as_record(Note, stored, file)
 
 
 def _without_places(spec: PublishedSpec | RankSpec | SelectSpec) -> dict[str, object]:

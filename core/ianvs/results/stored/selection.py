@@ -11,8 +11,8 @@ import numpy as np
 from ianvs.base.types import POOLED, CaseResult, ScoreMatrix, TestCase
 from ianvs.config.spec import SelectSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
-from ianvs.results.report import Chosen
-from ianvs.results.report.trials import study_name
+from ianvs.results.report.leaderboard import Chosen
+from ianvs.results.report.values import method_name
 from ianvs.results.stats import summarise
 from ianvs.results.stats.summary import Array
 from ianvs.results.stored.case_results import by_group, numbers_of
@@ -156,7 +156,7 @@ def is_winner(case: TestCase, study: Study) -> bool:
 
 
 def _said_of(study: Study, spec: SelectSpec | None) -> str:
-    what = study_name(study)
+    what = method_name(study.algorithm, study.testenv)
     trials = f"{len(study.trials)} trial{'s' * (len(study.trials) != 1)} ({study.how['name']})"
     if not study.ended:
         return f"The search for {what} goes on: {trials} so far."

@@ -21,7 +21,7 @@ from ianvs.store.keys import digest
 Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
 _METRIC_FACTS = (
     *("summary", "higher_is_better", "direction_known", "source", "formula", "pictures"),
-    *("pooled", "over_rounds", "partial", "mapping", "needs"),
+    *("pooled", "over_rounds", "partial", "mapping", "needs", "asks"),
 )
 
 
@@ -108,7 +108,6 @@ def _elsewhere() -> Fed:
 
 
 def look_at_paradigm(spec: ParadigmSpec) -> Answer:
-    """`ParadigmFacts` of it."""
     return asdict(_paradigm_facts(spec))
 
 

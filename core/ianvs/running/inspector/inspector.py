@@ -62,7 +62,6 @@ class Inspector:
         return [self._metric(spec) for spec in specs]
 
     def paradigms(self, algorithms: Sequence[AlgorithmSpec]) -> list[ParadigmFacts]:
-        """Of the paradigm of each."""
         found = []
         for algorithm in algorithms:
             types = contract_named(algorithm.contract).module_types(algorithm.paradigm)

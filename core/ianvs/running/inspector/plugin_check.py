@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -20,9 +20,17 @@ from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.processes.isolated import Unanswered
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
-FORCED = "teacher_forced"  # of a base model, where the testenv asks for it
 
 _PROBLEMS = TypeAdapter(tuple[Problem, ...])
+
+
+class Needed(NamedTuple):
+    """A method that the base model needs since the testenv asks a question, by its name (ianvs.exam.questions)."""
+
+    question: str
+    method: str
+    wanted: str
+    shows_labels: bool
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class Subject:
     device: str = "auto"
     device_place: Place | None = None
     exam: Mapping[str, object] | None = None
+    asked: tuple[Needed, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -143,7 +152,7 @@ def _check_module(subject: Subject) -> list[Problem]:
         return [Problem(str(error), place)]
     if not callable(target):
         return [Problem(f"'{module.name}' is not a class.", place)]
-    broken = list(_broken(target, module.name, subject.methods)) if isinstance(target, type) else []
+    broken = list(_broken(target, module.name, subject.methods, subject.asked)) if isinstance(target, type) else []
     problems = [Problem(message, place) for message in (*broken, *_check_reference(target, module))]
     takes = constructor_parameters(target)
     built_with = sorted({name for choice in subject.choices for name in choice})
@@ -155,18 +164,16 @@ def _check_module(subject: Subject) -> list[Problem]:
     return [*problems, *type_problems(module, takes, place)]
 
 
-def _broken(target: type, name: str, methods: Sequence[str]) -> Iterator[str]:
+def _broken(target: type, name: str, methods: Sequence[str], asked: Sequence[Needed]) -> Iterator[str]:
     """What the class `name` lacks of `methods`, and what its methods ask for that they will not get."""
     missing = [method for method in methods if not callable(getattr(target, method, None))]
-    out = "or take `teacher_forced: true` and the metrics that read it out of the testenv."
-    if FORCED in missing:
-        missing.remove(FORCED)
-        yield (
-            f"{name} lacks the method {FORCED}(data, **context), by which the testenv asks what it makes of the "
-            f"true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood. Add it, {out}"
-        )
-    if FORCED in methods and getattr(target, "adapts_in_testing", False):
-        yield f"{name} learns while it is tested, so replies can't be shown to it. Drop it, {out}"
+    for one in asked:
+        out = f"or take `{one.question}: true` and the metrics that read it out of the testenv."
+        if not callable(getattr(target, one.method, None)):
+            said = f"{name} lacks the method {one.method}(data, **context), by which the testenv asks for"
+            yield f"{said} {one.wanted}. Add it, {out}"
+        if one.shows_labels and getattr(target, "adapts_in_testing", False):
+            yield f"{name} learns while it is tested, so replies can't be shown to it. Drop it, {out}"
     if missing:
         yield f"{name} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}."
     # A required argument that no exam offers would fail only after the data were loaded.

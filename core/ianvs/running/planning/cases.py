@@ -85,7 +85,6 @@ class PlannedAlgorithm:
 
     @property
     def trial(self) -> OfTrial | None:
-        """Where its cases are a trial's."""
         return self.origin if isinstance(self.origin, OfTrial) else None
 
     @property
@@ -106,7 +105,6 @@ class PlannedAlgorithm:
 
     @property
     def testenv_for_seed(self) -> TestEnvSpec:
-        """The testenv as its cases take it."""
         return self.testenv if self.drawn is None else with_seed(self.testenv, self.drawn.seed)
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
@@ -167,7 +165,6 @@ def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:
 
 
 def cells(modules: tuple[ModuleSpec, ...]) -> int:
-    """Size of the grid."""
     return math.prod(len(values) for _, values in axes(modules))
 
 

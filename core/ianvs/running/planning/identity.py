@@ -48,7 +48,10 @@ def exam_identity(
         url = None if scenario.url is None else str(scenario.url)
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
-    facts |= {name: True for name in ("linear_probe", "task_scores", "teacher_forced") if getattr(exam, name)}
+    facts |= {one.name: True for one in exam.asked}
+    written = [(one.name, one.url) for one in exam.questions]
+    written += [(of.name, of.url)] if (of := exam.dataset.data_type) else []
+    facts |= {f"source of {name}": source_of(str(url), name) for name, url in written if url is not None}
     return {**facts, **_counted(contract_named(exam.contract).exam_identity(exam))}
 
 

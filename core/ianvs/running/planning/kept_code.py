@@ -1,7 +1,6 @@
 """What runs is what was planned: authors' source files as bytes, kept in the workspace before the first case.
 
-Kept are plugins, paradigms, scenarios and metrics, with the local modules that their identities count. What a plugin
-imports by a name that it computes, and files that it reads, are the author's.
+docs/decisions/012-what-was-planned.md says which, and why.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """A job -> its test cases in a fixed order, and for each what is to be done and why."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -11,7 +11,7 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.contracts import contract_named, contract_of
-from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec, secrets_in
+from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
@@ -19,10 +19,9 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
-from ianvs.running.planning.earlier import EarlierCase
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
-from ianvs.running.planning.stored_cases import stored_cases, stored_ids
+from ianvs.running.planning.stored_cases import EarlierCase, stored_cases, stored_ids
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
@@ -163,7 +162,11 @@ class Plan:
         done = len(self.store.complete_rounds(case.id)) - 1 if status == "unfinished" else 0
         if done > 0:
             return planned("unfinished", "resume", f"cut off after round {done}")
-        return planned("new", "run", self._why_new(case, algorithm))
+        if case.role == REPEAT:
+            return planned("new", "run", "a repetition, never run")
+        found = self.earlier(case, algorithm)
+        changed = f"{CHANGED_SINCE} {found.case_id[:8]}: {'; '.join(found.differences)}" if found else "never run"
+        return planned("new", "run", changed)
 
     @cached_property
     def _of_other_jobs(self) -> frozenset[str]:
@@ -174,12 +177,6 @@ class Plan:
                 record: Mapping[str, Any] = JobStore(self.job.workspace, name).read() or {}
                 stored[name == self.job.name].update(case["id"] for case in record.get("cases", ()))
         return frozenset(stored[False] - stored[True])
-
-    def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
-        if case.role == REPEAT:
-            return "a repetition, never run"
-        found = self.earlier(case, algorithm)
-        return "never run" if found is None else f"{CHANGED_SINCE} {found.case_id[:8]}: {'; '.join(found.differences)}"
 
     def earlier(self, case: TestCase, algorithm: PlannedAlgorithm) -> EarlierCase | None:
         """What this job has stored of the same algorithm, hyperparameters and seed under another identity."""
@@ -201,16 +198,22 @@ class Plan:
                 yield case, found
 
 
-def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] = ()) -> Plan:
+def make_plan(
+    job: JobSpec,
+    inspector: Inspector,
+    samples: Sequence[str | None] = (),
+    say: Callable[[DatasetSpec, str], object] = lambda dataset, said: None,
+) -> Plan:
     """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read.
 
-    samples: fingerprints of the samples of each testenv, where `data.checked` has told them.
+    samples: fingerprints of the samples of each testenv, where `data.checked` has told them. say: told how the reading
+    of files goes on.
     """
     algorithms: list[PlannedAlgorithm] = []
     scores = []
     students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))
     for exam, known in zip_longest(job.testenvs, samples):
-        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known)
+        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known, partial(say, exam.dataset))
         name = exam.name if len(job.testenvs) > 1 else ""
         for spec, paradigm in students:
             facts = exam_identity(exam, spec, paradigm, fingerprint)

@@ -1,10 +1,12 @@
-"""The cases of a plan of which something is stored, found from the disk: a grid may have a million others."""
+"""Cases that are stored: of a plan, found from the disk, since a grid may have a million others; and earlier ones."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass
 
-from ianvs.base.errors import DamagedError
+from ianvs.base.errors import DamagedError, one_line
 from ianvs.base.secrets import HIDDEN
 from ianvs.base.types import TestCase
 from ianvs.running.planning.cases import PlannedAlgorithm, axes, prefixed
@@ -53,3 +55,29 @@ def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], told: Mapping[st
             if -1 not in where and (mine := algorithm.case(case.hyperparameters, case.seed)).id == case_id:
                 found.append(([*where[1:], where[0]], mine))
     return [case for _, case in sorted(found, key=lambda one: one[0])]
+
+
+@dataclass(frozen=True)
+class EarlierCase:
+    """A case that a job has stored before something changed, and that would be another one now.
+
+    differences: what changed, in words. same_exam: whether none of that belongs to the exam.
+    """
+
+    case_id: str
+    differences: tuple[str, ...]
+    same_exam: bool
+
+    @property
+    def said(self) -> str:
+        """As in "made by an earlier plugin.py"."""
+        sources = [one.removeprefix("source ") for one in self.differences if one.startswith("source ")]
+        others = [one for one in self.differences if not one.startswith("source ")]
+        by = [f"by an earlier {one_line(one.split(', '), 3)}" for one in sources]
+        return " and ".join([*by, *([f"before these changed: {', '.join(others)}"] if others else [])])
+
+
+def said_of_earlier(found: Iterable[EarlierCase]) -> list[str]:
+    """A sentence for each change, as "12 cases were made by an earlier plugin.py"."""
+    counts = Counter(one.said for one in found)
+    return [f"{count} case{' was' if count == 1 else 's were'} made {said}" for said, count in counts.items()]

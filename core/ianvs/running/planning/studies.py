@@ -108,7 +108,6 @@ class PlannedStudy:
 
 
 def _became(trial: Trial, rounds: int) -> str:
-    """What became of a trial that has ended, in words."""
     if trial.failed:
         return "trial failed"
     return "trial finished" if trial.reached == rounds else f"trial stopped after round {trial.reached}"
@@ -136,7 +135,6 @@ def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[Pl
 
 
 def is_searched(algorithm: AlgorithmSpec) -> bool:
-    """Whether a hyperparameter of it has a range."""
     return any(isinstance(value, Range) for _, values in axes(algorithm.modules) for value in values)
 
 
@@ -152,7 +150,6 @@ def search_space(modules: tuple[ModuleSpec, ...]) -> dict[str, Range]:
 
 
 def search_metric(job: JobSpec) -> str:
-    """What trials are compared by."""
     assert job.search is not None
     return job.search.metric or job.rank.sort_by[0][0]
 

@@ -7,19 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from ianvs.base.errors import ConfigError, Place, Problem, closest
+from ianvs.base.errors import ConfigError, Place, PluginError, Problem, closest
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import contract_of
 from ianvs.config.models.algorithm import MODULE_TYPES
-from ianvs.config.spec import JobSpec, MetricSpec, Range, SelectSpec, TestEnvSpec, secrets_in
+from ianvs.config.spec import (
+    DatasetSpec,
+    DataTypeSpec,
+    JobSpec,
+    MetricSpec,
+    QuestionSpec,
+    Range,
+    SelectSpec,
+    TestEnvSpec,
+    secrets_in,
+)
 from ianvs.exam import data
+from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
-from ianvs.exam.metrics.registry import metric_header
+from ianvs.exam.metrics.registry import find, metric_header
+from ianvs.exam.questions import Question, question, questions_of
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.running.inspector import Inspector
@@ -29,14 +41,7 @@ from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
 from ianvs.running.scheduler.case_loop import Listener
 
-_FORCED = ("reply_token_accuracy", "perplexity")
-_ASKED_FOR: dict[str | None, tuple[str, str]] = {
-    "linear_probe_accuracy": ("linear_probe", "features are examined"),
-    "task_incremental_accuracy": ("task_scores", "scores are asked for"),
-    **dict.fromkeys(_FORCED, ("teacher_forced", "it is asked for")),
-}
-"""Metrics of what a testenv has to ask for: by which key, and what then happens while a case runs."""
-_KEPT_BY_US = ("budget", "linear_probe", "task_scores", "teacher_forced", "model_eval")
+_KEPT_BY_US = ("budget", "linear_probe", "task_scores", "teacher_forced", "questions", "model_eval")
 """Keys of a testenv that act on rounds which core itself keeps."""
 
 
@@ -90,7 +95,11 @@ class Preflight:
 
     @cached_property
     def plan(self) -> Plan:
-        return make_plan(self.job, self.inspector, self.samples)
+        return make_plan(self.job, self.inspector, self.samples, self.said_of)
+
+    def said_of(self, dataset: DatasetSpec, said: str) -> None:
+        """How the reading of files goes on."""
+        self.listener.said_of(dataset.name or "data", said)
 
     @property
     def engine(self) -> Engine:
@@ -159,7 +168,9 @@ def data_problems(flight: Preflight) -> Iterator[Problem]:
         found = [data.Checked(list(theirs))]
     else:
         cache, seconds = job.workspace / "cache", job.limits.check_seconds
-        found = [data.checked(exam.dataset, cache, seconds) for exam in job.testenvs]
+        found = [
+            data.checked(exam.dataset, cache, seconds, partial(flight.said_of, exam.dataset)) for exam in job.testenvs
+        ]
     flight.samples = tuple(one.samples for one in found)
     for one in found:
         yield from one.problems
@@ -207,22 +218,23 @@ def quantity_problems(flight: Preflight) -> Iterator[Problem]:
 def link_problems(flight: Preflight) -> Iterator[Problem]:
     """What is wrong with names that point at each other, within one exam."""
     for exam in flight.job.testenvs:
-        for spec in exam.metrics:
-            named = dict.fromkeys((spec.name, spec.of))
+        asked = {one.name for one in exam.asked}
+        for spec, own in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
             if spec.of is not None and flight.levels.get(spec.of, "score") != "score":
                 yield Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place)
-            for name in filter(_ASKED_FOR.__contains__, named):
-                key, what = _ASKED_FOR[name]
-                if not getattr(exam, key):
-                    message = f"{name} needs `{key}: true` in the testenv: {what} while a case runs."
-                    yield Problem(message, spec.place)
+            for metric in (own, find(spec.of) if spec.of else None):
+                for key in metric.asks if isinstance(metric, Metric) else ():
+                    if isinstance(metric, Metric) and key not in asked:
+                        how = f"{key}: true" if hasattr(exam, key) else f"questions: [{key}]"
+                        message = f"{metric.name} needs `{how}` in the testenv: it is asked for while a case runs."
+                        yield Problem(message, spec.place)
         if exam.gate is None:
             continue
         gate = exam.gate.metric
-        if gate.name in _FORCED:
-            message = f"model_eval scores replies to a part of the round, and {gate.name} does not score replies."
-            yield Problem(f"{message} lexical_similarity does.", gate.place)
         [metric] = flight.inspector.metrics([gate])
+        if isinstance(metric, Metric) and metric.asks:
+            message = f"model_eval scores answers to a part of the round, and {gate.name} reads more than answers."
+            yield Problem(f"{message} Name another score.", gate.place)
         if isinstance(metric, Metric) and (metric.mapping or metric.level != "score"):
             yield Problem(f"model_eval needs a score of predictions, and '{gate.name}' is not one.", gate.place)
 
@@ -230,15 +242,38 @@ def link_problems(flight: Preflight) -> Iterator[Problem]:
 def forced_problems(flight: Preflight) -> Iterator[Problem]:
     """Paradigms whose answers are not those of their base model, where a testenv asks this for more than answers."""
     job = flight.job
-    if not any(exam.teacher_forced for exam in job.testenvs):
+    shown = [one.name for exam in job.testenvs for one in questions_found(exam) if one.shows_labels]
+    if not shown:
         return
     for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
         if facts.by_itself:
             yield Problem(
                 f"{algorithm.paradigm.name} does not answer by its base model alone, so there is no single model for "
-                "`teacher_forced: true` to ask. Take the algorithm out of the job, or that line out of the testenv.",
+                f"`{shown[0]}: true` to ask. Take the algorithm out of the job, or that line out of the testenv.",
                 algorithm.paradigm.place,
             )
+
+
+def question_problems(flight: Preflight) -> Iterator[Problem]:
+    """Questions and data types that can't be found."""
+    for exam in flight.job.testenvs:
+        wanted: list[tuple[DataTypeSpec | QuestionSpec, Callable[..., object]]]
+        wanted = [(spec, partial(question, spec)) for spec in exam.questions]
+        if (of := exam.dataset.data_type) is not None:
+            wanted.append((of, partial(data_type, of.name, of)))
+        for spec, find_it in wanted:
+            try:
+                find_it()
+            except PluginError as error:
+                yield Problem(str(error), spec.places.get("name", spec.place))
+
+
+def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
+    """Those that can be found; `question_problems` tells of others."""
+    try:
+        return questions_of(exam)
+    except PluginError:
+        return ()
 
 
 def protocol_problems(flight: Preflight) -> Iterator[Problem]:

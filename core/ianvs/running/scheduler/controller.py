@@ -9,17 +9,15 @@ from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
-from ianvs.running.planning.earlier import said_of_earlier
 from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
+from ianvs.running.planning.stored_cases import said_of_earlier
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
 from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes
-from ianvs.store import CaseState
-
-__all__ = ["Listener", "Outcome", "check_job", "run_job"]
+from ianvs.store import CaseState, JobStore
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,7 @@ def run_job(
 
         def go(plan: Plan) -> CaseLoop:
             nonlocal ran
+            JobStore(job.workspace, job.name).begin(case.id for case, _ in plan.cases())
             loop = _loop(engine, plan, listener, provenance)
             loop.go()
             ran += loop.ran

@@ -53,7 +53,6 @@ def engine_problems(job: JobSpec) -> list[Problem]:
 
 
 def isolates(job: JobSpec) -> bool:
-    """Whether the engine that the job names gives tasks processes of their own."""
     return bool(getattr(_loaded(job.engine).target, "isolates", True))
 
 
@@ -81,39 +80,18 @@ class EarlyEngine:
             self.engine.close()
 
 
-def open_engine(job: JobSpec, tasks: int | None) -> Engine:
-    """The engine that the job names, with what its tasks will import already loaded where that helps."""
-    return _open(job, tasks, imported_by_cases(job))
-
-
-def open_checker(job: JobSpec) -> Engine:
-    """For building exams beside a job that runs nothing, or runs in this very process."""
-    if not engine_problems(job):
-        engine = _open(job, tasks=1)
-        if engine.isolates:
-            return engine
-        engine.close()
-    return _open(dataclasses.replace(job, engine=EngineSpec("local")), tasks=1)
-
-
-def _loaded(spec: EngineSpec) -> Loaded:
-    loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)
-    if isinstance(loaded.target, type) and issubclass(loaded.target, Engine):
-        return loaded
-    raise PluginError(f"'{spec.name}' is not a subclass of ianvs.processes.engines.Engine.")
-
-
-def _open(job: JobSpec, tasks: int | None, preload: tuple[str, ...] = ()) -> Engine:
+def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> Engine:
+    """The engine that the job names; for cases, with what they will import already loaded where that helps."""
     uses_cards = job.device != "cpu" and "torch" in imports_of(job)
     workload = Workload(
         tasks=tasks,
-        preload=preload,
+        preload=imported_by_cases(job) if for_cases else (),
         jobs=job.jobs,
         threads=job.threads,
         device=job.device,
         gpus=(visible_gpus() if job.gpus is None else job.gpus) if uses_cards else (),
         cases_per_gpu=1 if job.cases_per_gpu == "auto" else job.cases_per_gpu,
-        code=authors_files(job),
+        code=tuple(dict.fromkeys(authors_files(job))),
     )
     spec = job.engine
     try:
@@ -128,15 +106,31 @@ def _open(job: JobSpec, tasks: int | None, preload: tuple[str, ...] = ()) -> Eng
     return engine
 
 
-def authors_files(job: JobSpec) -> tuple[Path, ...]:
-    """Files and folders of the job's authors: everything that has a `url`, manifests of exams, initial models."""
-    return tuple(dict.fromkeys(_authors_files(job)))
+def open_checker(job: JobSpec) -> Engine:
+    """For building exams beside a job that runs nothing, or runs in this very process."""
+    if not engine_problems(job):
+        engine = open_engine(job, tasks=1, for_cases=False)
+        if engine.isolates:
+            return engine
+        engine.close()
+    return open_engine(dataclasses.replace(job, engine=EngineSpec("local")), tasks=1, for_cases=False)
 
 
-def _authors_files(value: object) -> Iterator[Path]:
+def _loaded(spec: EngineSpec) -> Loaded:
+    loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)
+    if isinstance(loaded.target, type) and issubclass(loaded.target, Engine):
+        return loaded
+    raise PluginError(f"'{spec.name}' is not a subclass of ianvs.processes.engines.Engine.")
+
+
+def authors_files(value: object) -> Iterator[Path]:
+    """Files and folders of a job's authors: everything that has a `url`, manifests of exams, initial models.
+
+    value: the job, or a part of it. One that is named twice comes twice.
+    """
     if isinstance(value, tuple):
         for part in value:
-            yield from _authors_files(part)
+            yield from authors_files(part)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for name, part in ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value)):
             if name == "url" and part is not None:
@@ -146,7 +140,7 @@ def _authors_files(value: object) -> Iterator[Path]:
             elif isinstance(value, ScenarioSpec) and name == "options" and isinstance(file := part.get("file"), str):
                 yield Path(file)
             else:
-                yield from _authors_files(part)
+                yield from authors_files(part)
 
 
 def _file_of(url: Path | str) -> Iterator[Path]:

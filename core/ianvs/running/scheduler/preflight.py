@@ -20,10 +20,11 @@ from ianvs.exam import data
 from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
+from ianvs.exam.questions import questions_of
 from ianvs.processes.engines import LocalEngine
 from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.running.inspector import Inspector, ParadigmFacts
-from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
+from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid
@@ -64,9 +65,9 @@ def preflight(
     return found.checked_plan()
 
 
-def require_files(job: JobSpec, inspector: Inspector) -> Preflight:
+def require_files(job: JobSpec, inspector: Inspector, listener: Listener | None = None) -> Preflight:
     """Make those checks that cost no more than reading. Raises ConfigError with all slips."""
-    found = Preflight(job, inspector)
+    found = Preflight(job, inspector, listener=listener or Listener())
     found.make(FILES)
     found.insist()
     return found
@@ -207,14 +208,19 @@ def _subjects(
     exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:
     """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
-    forced = any(testenv.teacher_forced for testenv in job.testenvs)
+    asked = dict.fromkeys(
+        Needed(one.name, one.method, one.wanted, one.shows_labels)
+        for testenv in job.testenvs
+        for one in checks.questions_found(testenv)
+        if not one.may_lack
+    )
     if is_searched(algorithm):
         choices = None  # its trials are within the ends of its ranges
     for module in map(with_ends, algorithm.modules):
         built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
         methods = paradigm.methods.get(module.type, ())
-        methods += (FORCED,) if forced and module.type == "basemodel" else ()
-        yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam)
+        more = tuple(asked) if module.type == "basemodel" else ()
+        yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)
 
 
 def _some(module: ModuleSpec) -> Iterator[dict[str, object]]:
@@ -338,22 +344,20 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield Problem(message, spec.gate.place)
     of_classes = data_type(exam.kind, spec.dataset.data_type).probes
-    asked = (
-        ("task_scores", spec.task_scores and not of_classes, "are scores of classes"),
-        ("teacher_forced", spec.teacher_forced and exam.kind != "conversation", "asks about replies to conversations"),
-        ("linear_probe", spec.linear_probe and not of_classes, "fits a classifier to classes"),
-    )
-    for name, misfit, what in asked:
-        if misfit:
-            message = f"{name} {what}, and these are {exam.kind} data. Take it out."
-            yield Problem(message, spec.places.get(name, spec.place))
-    if spec.linear_probe and not of_classes:
+    lacks, misfits = _unequal(exam), False
+    for question in questions_of(spec):
+        message = ""
+        if question.of_classes and not of_classes:
+            message = f"{question.name} is about classes, one for each sample, and these are {exam.kind} data"
+        elif question.of_type not in ("", exam.kind):
+            message = f"{question.name} is about {question.of_type} data, and these are {exam.kind} data"
+        elif question.fits and lacks:
+            message = f"{question.name} needs a test set for each round, and {lacks}"
+        if message:
+            misfits |= question.fits
+            yield Problem(f"{message}. Take it out.", spec.places.get(question.name, spec.place))
+    if not lacks or misfits:
         return
-    if not (lacks := _unequal(exam)):
-        return
-    if spec.linear_probe:
-        message = f"linear_probe needs a test set for each round, and {lacks}. Take it out."
-        yield Problem(message, spec.places.get("linear_probe", spec.place))
     for metric in spec.metrics:
         if references := set(ROLES).intersection(metric_header(metric).needs):
             message = f"{metric.name} compares with {' and '.join(sorted(references))} runs round by round, and {lacks}"
@@ -385,6 +389,7 @@ FILES: tuple[Check, ...] = (
     Check(checks.published_problems, stands_on_others=True),
     Check(checks.quantity_problems, stands_on_others=True),
     Check(checks.reference_problems, stands_on_others=True),
+    Check(checks.question_problems),
     Check(checks.link_problems, stands_on_others=True),
     Check(checks.forced_problems, stands_on_others=True),
     Check(checks.protocol_problems, stands_on_others=True),

@@ -1,14 +1,13 @@
 """Runs the searches of a job: waves of trials, which an engine runs as any other cases, until all have their winner.
 
-Trials pause where the search looks at them, and are cases that can be resumed: who goes on, goes on from there. What
-is asked for and what it was worth is written down before and after each wave, so that nothing is lost or repeated.
+What is asked for and what it was worth is written down before and after each wave, so that nothing is lost or repeated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ianvs.base.secrets import without_secrets
-from ianvs.config.spec import Range, SearchSpec
+from ianvs.config.spec import Range
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report.trials import drawn_text
 from ianvs.results.stored.selection import seen_by, worth_after
@@ -25,8 +24,6 @@ FIRST_RUNG = 2  # where `first_rung` does not say
 
 @dataclass
 class _Search:
-    """A study that goes on."""
-
     planned: PlannedStudy
     study: Study
     exam: ExamRecord
@@ -90,7 +87,9 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
         return f"{said} It has ended: {ending}"
     record = ExamStore(plan.job.workspace).record(base.exam_id)
     if record is not None:
-        said += " " + _rungs_said(_rungs(planned, record))
+        first, *above = map(str, _rungs(planned, record))
+        best = f"Trials go to round {first}, the best of them to {' and '.join(above)}."
+        said += f" {best}" if above else f" Every trial goes to round {first}."
     elif spec.name == "asha":
         said += " Where trials are stopped depends on the rounds of the exam, which is not prepared yet."
     asked = 0 if stored is None else len(stored.trials)
@@ -100,12 +99,6 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
 def _shown(name: str, one: Range) -> Range:
     """Its choices without secrets."""
     return replace(one, choices=tuple(without_secrets({name: choice})[name] for choice in one.choices))
-
-
-def _rungs_said(rungs: tuple[int, ...]) -> str:
-    if len(rungs) == 1:
-        return f"Every trial goes to round {rungs[0]}."
-    return f"Trials go to round {rungs[0]}, the best of them to {' and '.join(map(str, rungs[1:]))}."
 
 
 def _rounds(planned: PlannedStudy, exam: ExamRecord) -> int:
@@ -127,11 +120,14 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
     of_exam = columns[base.testenv_name]
     name = columns_named(planned.metric, [column.name for column in of_exam])[0]
     column = next(one for one in of_exam if one.name == name)
+    how: dict[str, object] = {"name": spec.name, "batch": spec.batch, "seed": spec.seed}
+    if spec.name == "asha":
+        how |= {"sampler": spec.sampler or "random", "reduction": spec.reduction or REDUCTION}
     study = planned.stored or Study(
         key=planned.key,
         algorithm=base.spec.name,
         testenv=base.testenv_name,
-        how=_how(spec),
+        how=how,
         metric=name,
         higher_is_better=column.metric.higher_is_better,
         seen=seen_by(spec.select, planned.seeds),
@@ -141,14 +137,6 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
         axes=tuple(Axis(name, one.kind, one.low, one.high, one.choices) for name, one in planned.space.items()),
     )
     return _Search(planned, study, exam, column, of_exam)
-
-
-def _how(spec: SearchSpec) -> dict[str, object]:
-    """Its settings, those that have a default too."""
-    said: dict[str, object] = {"name": spec.name, "batch": spec.batch, "seed": spec.seed}
-    if spec.name == "asha":
-        said |= {"sampler": spec.sampler or "random", "reduction": spec.reduction or REDUCTION}
-    return said
 
 
 def _tell(search: _Search, trial: Trial, plan: Plan) -> None:

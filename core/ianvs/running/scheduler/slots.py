@@ -112,13 +112,9 @@ class _Sharer:
 class Sharing:
     """Says whether a card has room for one more case.
 
-    A card begins with one case. One more comes when it fits beside the others, by the most memory that a first round
-    took so far, and when the one before has paid: cases that each take t_n seconds for a round where n share a card
-    get done n / t_n in a second, which has to have grown by GROWTH since one less shared it. A case that found the card
-    full says that there were too many. What is learnt on one card holds for all of them: they run the same job.
-
-    Results never depend on it: a case computes the same numbers, sooner or later.
-    most: how many may share a card, once that is found out.
+    docs/running.md has the rule. One more pays where n cases that each take t_n seconds for a round get done n / t_n in
+    a second, and this has grown by GROWTH since one less shared the card. What is learnt on one card holds for all of
+    them: they run the same job. most: how many may share a card, once that is found out.
     """
 
     def __init__(self, cards: Sequence[Card], memory: Mapping[Card, int]) -> None:
@@ -131,12 +127,13 @@ class Sharing:
 
     def room(self, card: Card) -> bool:
         """Whether another case may start on `card` now."""
-        count = len(self._on[card]) + 1
-        if count == 1:
+        sharing = len(self._on[card])
+        if sharing == 0:
             return True
-        if self.most is not None and count > self.most:
+        if self.most is not None and sharing >= self.most:
             return False
-        return self._fits(card, count) and self._paid(count - 1)
+        paid = sharing == 1 or (sharing in self._ratios and self._gain(sharing) >= GROWTH)
+        return paid and self._fits(card, sharing + 1)
 
     def _fits(self, card: Card, count: int) -> bool:
         total = self._memory.get(card)
@@ -144,21 +141,15 @@ class Sharing:
             return False
         return count * (self._peak * SLACK + OWN_BYTES) <= ROOM * total
 
-    def _paid(self, count: int) -> bool:
-        """Whether `count` cases on a card get enough done to try one more."""
-        return count == 1 or (count in self._ratios and self._gain(count) >= GROWTH)
-
     def _gain(self, count: int) -> float:
         found = self._ratios[count]
         return count / (count - 1) * sum(found) / len(found)
 
     def started(self, card: Card | None, key: str) -> None:
-        """The case `key` was given to `card`."""
         self._changed(card)
         self._on[card][key] = _Sharer()
 
     def ended(self, card: Card | None, key: str) -> None:
-        """It left."""
         self._on[card].pop(key, None)
         self._changed(card)
 
@@ -231,7 +222,6 @@ class Slots:
         return Slot(gpu, alone or self._per_gpu == 1)
 
     def give(self, slot: Slot) -> None:
-        """Give a place back."""
         self._free += 1
         if slot.gpu is not None:
             self._used[slot.gpu] -= self._per_gpu if slot.alone else 1

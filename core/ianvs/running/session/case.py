@@ -10,22 +10,22 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import Failure, Sealing
+from ianvs.base.types import Failure, FailureKind, Sealing
 from ianvs.config.contracts import contract_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
 from ianvs.processes.sealing.peer import Handler, RemoteError
 from ianvs.processes.sealing.places import closed_paths
+from ianvs.processes.sealing.seal import prepare_seals
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case
@@ -40,9 +40,9 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 
 def warm_up() -> None:
-    """Import our scenarios and metrics in the process that cases are forked from.
+    """Import our scenarios and metrics, and prepare seals, in the process that cases are forked from.
 
-    Those of others are left to the cases that ask for them: they may start threads, which no fork survives.
+    What others have is left to the cases that ask for it: it may start threads, which no fork survives.
     """
     find_scenario("")
     for point in entries(METRICS):
@@ -50,6 +50,7 @@ def warm_up() -> None:
             with contextlib.suppress(Exception):  # a case that needs it fails with the real error
                 importlib.import_module(point.module)
     importlib.import_module("numpy.ma")  # by np.unique, when it is first called
+    prepare_seals()
 
 
 def run_case(request: CaseRequest, report: Reporter) -> None:
@@ -102,7 +103,7 @@ def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> 
     store.begin(case, request.identity)
     if request.sealing == "none":
         return _examined(request, store, report, None)
-    with closing(LearnerSpawner(request)) as spawner:  # before this process holds anything of the exam
+    with contextlib.closing(LearnerSpawner(request)) as spawner:  # before this process holds anything of the exam
         return _examined(request, store, report, spawner)
 
 
@@ -196,13 +197,10 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
 
 
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
-    kind: Literal["memory", "exception"] = "exception"
-    if error_kind(error) in ("MemoryError", "OutOfMemoryError"):
-        kind = "memory"
+    kind: FailureKind = "memory" if error_kind(error) in ("MemoryError", "OutOfMemoryError") else "exception"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
     message = hide_secrets(str(error), known=request.secrets) or "(no message)"
-    gone = isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None
-    if gone:
+    if isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None:
         message = (
             f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"
         )

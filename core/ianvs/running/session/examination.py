@@ -7,9 +7,8 @@ tells nothing; the answers are put back to their test sets here.
 import hashlib
 import os
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
@@ -31,23 +31,18 @@ from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.handing import described
 from ianvs.running.session.learner_messages import Answer, read
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
-from ianvs.running.session.more_answers import (
-    FORCED,
-    METHOD,
-    PROBED,
-    TASK_LABELS,
-    checked_answers,
-    forced_extras,
-    labels_within,
-    probed_labels,
-)
 from ianvs.running.session.remote import Answering, Learner, Model
 from ianvs.running.session.row_server import RowServer
 
+_PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
+
 
 @dataclass(frozen=True)
-class _Question:
-    """Samples that are asked in one call. order: in which they are, out of all parts; None: one after the other."""
+class _Call:
+    """Samples that are asked in one call. of: what about them; None: their labels.
+
+    order: in which they are, out of all parts; None: one after the other.
+    """
 
     parts: tuple[Part, ...]
     name: str
@@ -55,19 +50,18 @@ class _Question:
     order: NDArray[np.int64] | None = None
     adapted: TestSet | None = None  # what a copy learns before it answers
     round: Mapping[str, object] | None = None  # of a held-out part
-    method: str = "predict"
+    of: Question | None = None
 
 
 _MANY = 16  # samples of a try
 
-_Arranged = list[tuple[tuple[int, ...], _Question]]  # (test sets, what is asked of them)
+_Arranged = list[tuple[tuple[int, ...], _Call]]  # (test sets, what is asked of them)
 
 
 class Examination:
     """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
 
-    testenv: whether features, scores of all classes and what it makes of the true replies are asked for too. folder:
-    for what is too large for memory.
+    testenv: what is asked beside labels. folder: for what is too large for memory.
     """
 
     def __init__(
@@ -76,45 +70,50 @@ class Examination:
         self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
         self._seed, self._folder = seed, folder
         self._kind = data_type(exam.dataset.kind, testenv.dataset.data_type)
+        self._questions = questions_of(testenv)
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
 
-    def predictions(self, model: Model, taught: int, samples: int | None = None) -> dict[Asked, Predictions]:
+    def predictions(
+        self,
+        model: Model,
+        taught: int,
+        samples: int | None = None,
+        then: Callable[[Answering], None] = lambda who: None,
+    ) -> dict[Asked, Predictions]:
         """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`.
 
+        then: called with who has given them, before it is gone.
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
         asked = [j for j in range(len(self._exam.sheets)) if not (only_future and j < taught)]
         tests = {j: self._exam.sheets[j].asked for j in asked}
         parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
-        questions = self._arranged(parts, f"{taught} {samples}")
-        fitted = self._fitted(asked) if self._testenv.linear_probe and samples is None else {}
-        both = {j: (part, *parts[j]) for j, part in fitted.items()}
-        probes = self._arranged(both, f"{taught} probe", "features")
-        scored, forced = (self._scored(questions), self._forcing(questions)) if samples is None else ([], [])
-        asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
-        said = iter(list(self._asked(asked_for, self._learner.answering(model), taught)))
-        found = {
-            Asked(j, samples): self._kept(part, answer, rows)
-            for (which, question), answer in zip(questions, said, strict=False)
-            for j, part, rows in zip(which, question.parts, _rows(question), strict=True)
-        }
-        more: dict[int, dict[str, NDArray[Any]]] = defaultdict(dict)
-        for (which, question), answer in zip(scored, said, strict=False):
-            for j, scores in zip(which, _split(question, answer.labels), strict=True):
-                more[j][TASK_LABELS] = labels_within(scores, tests[j].classes)
-        for (which, question), answer in zip(probes, said, strict=False):
-            rows = iter(_split(question, answer.labels))
-            for j in which:
-                train, test = next(rows), next(rows)
-                labels = fitted[j].samples.y[fitted[j].positions]
-                more[j]["probe"] = probed_labels(train, labels, test, self._classes)
-        for (which, question), answer in zip(forced, said, strict=True):
-            for j, told in zip(which, _split(question, answer.labels), strict=True):
-                more[j] |= forced_extras(told)
-        for j, extras in more.items():
-            found[Asked(j)] = replace(found[Asked(j)], extras={**found[Asked(j)].extras, **extras})
+        labels = self._arranged(parts, f"{taught} {samples}")
+        steps: list[tuple[Question | None, _Arranged]] = [(None, labels)]
+        if samples is None:
+            steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
+        calls = [call for _, arranged in steps for _, call in arranged]
+        with self._learner.answering(model) as who:
+            said = iter(list(self._asked(calls, nullcontext(who), taught)))
+            then(nullcontext(who))
+        found: dict[Asked, Predictions] = {}
+        for question, arranged in steps:
+            for which, call in arranged:
+                answer = next(said)
+                if question is None:
+                    for j, part, rows in zip(which, call.parts, _rows(call), strict=True):
+                        found[Asked(j, samples)] = self._kept(part, answer, rows)
+                    continue
+                values = _split(call, answer.labels)
+                for number, j in enumerate(which):
+                    about = About(tests[j].classes, self._classes)
+                    if question.fits:
+                        fitted = call.parts[2 * number]
+                        about = replace(about, fitted=next(values), labels=fitted.samples.y[fitted.positions])
+                    extras = {**found[Asked(j)].extras, **question.kept(next(values), about)}
+                    found[Asked(j)] = replace(found[Asked(j)], extras=extras)
         return found
 
     def held_out(self, model: Model, index: int) -> EvaluationRecord:
@@ -125,7 +124,7 @@ class Examination:
         told = {"number": index, "seen": seen, "new": round_.classes}
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
-        question = _Question((part,), name, self._context(index - 1, round_.classes), round=told)
+        question = _Call((part,), name, self._context(index - 1, round_.classes), round=told)
         [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
@@ -141,7 +140,7 @@ class Examination:
         part = self._feed.probed(index)
         few = replace(part, positions=_few(part))
         context = self._context(index - 1, self._exam.rounds[index - 1].classes)
-        question = _Question((few,), f"samples of round {index}", context)
+        question = _Call((few,), f"samples of round {index}", context)
         return list(self._asked([question] * times, copies, index, timed=False, tried=True))
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
@@ -163,51 +162,53 @@ class Examination:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def _arranged(self, parts: Mapping[int, tuple[Part, ...]], when: str, method: str = "predict") -> _Arranged:
-        """(which test sets, the question): one for all where the task is hidden, else one each. parts: by test set."""
-        tests, labels = [sheet.asked for sheet in self._exam.sheets], method == "predict"
-        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and labels}
+    def _arranged(self, parts: Mapping[int, tuple[Part, ...]], when: str, of: Question | None = None) -> _Arranged:
+        """(which sheets, the call): one for all where the task is hidden, else one each. parts: by sheet."""
+        tests = [sheet.asked for sheet in self._exam.sheets]
+        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and of is None}
         alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
         mixed = tuple(j for j in parts if j not in alone)
         found = []
         if mixed:
             chosen = tuple(part for j in mixed for part in parts[j])
-            name = "the test sets" if labels else "the features"
-            found.append((mixed, _Question(chosen, name, order=self._order(chosen, when), method=method)))
+            name = "the test sets" if of is None else f"the {of.method}"
+            found.append((mixed, _Call(chosen, name, order=self._order(chosen, when), of=of)))
         for j in alone:
-            name = f"{'test set' if labels else 'the features of'} {tests[j].name}"
+            name = f"{'test set' if of is None else f'the {of.method} of'} {tests[j].name}"
             context = self._context(j, tests[j].classes)
-            found.append(((j,), _Question(parts[j], name, context, adapted=adapted.get(j), method=method)))
+            found.append(((j,), _Call(parts[j], name, context, adapted=adapted.get(j), of=of)))
         return found
 
-    def _scored(self, questions: Sequence[tuple[tuple[int, ...], _Question]]) -> _Arranged:
-        """The same questions for scores of all classes, in the same order; none to a learner that gives none."""
-        if not self._testenv.task_scores or self.unscored:
-            return []
-        return [(which, replace(q, method="scores")) for which, q in questions if q.adapted is None]
+    def _calls_of(
+        self, question: Question, labels: _Arranged, parts: Mapping[int, tuple[Part, ...]], taught: int
+    ) -> _Arranged:
+        """The same samples in the same order; where it fits something, training samples mixed among them.
 
-    def _forcing(self, questions: Sequence[tuple[tuple[int, ...], _Question]]) -> _Arranged:
-        """The same samples with their replies, in the same order. Raises PluginError for who would learn them."""
-        if not self._testenv.teacher_forced:
+        None to a learner that lacks the method and may. Raises PluginError for who would learn what is shown to it.
+        """
+        if question.may_lack and self.unscored:
             return []
-        if self._learner.adapts:
+        if question.shows_labels and self._learner.adapts:
             raise PluginError(
                 f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
-                "shown to it. Take `teacher_forced: true` out of the testenv, or the algorithm out of the job."
+                f"shown to it. Take `{question.name}: true` out of the testenv, or the algorithm out of the job."
             )
-        return [(which, replace(q, method=METHOD)) for which, q in questions if q.adapted is None]
+        if not question.fits:
+            return [(which, replace(call, of=question)) for which, call in labels if call.adapted is None]
+        fitted = self._fitted(question, list(parts))
+        return self._arranged({j: (part, *parts[j]) for j, part in fitted.items()}, f"{taught} probe", question)
 
     @property
     def unscored(self) -> str:
-        """Why the learner gives no scores, where the exam asks for some."""
-        return self._learner.state.unscored if self._testenv.task_scores else ""
+        """What the learner is not asked, which it may lack, and why."""
+        return self._learner.state.unscored
 
-    def _fitted(self, asked: Sequence[int]) -> dict[int, Part]:
-        """[j] what a probe for test set j is fitted on."""
-        if len(self._exam.tests) != len(self._exam.rounds) or not self._kind.probes:
-            raise PluginError("`linear_probe: true` needs one test set of classes for each round.")
+    def _fitted(self, question: Question, asked: Sequence[int]) -> dict[int, Part]:
+        """[j] the training samples that are asked with sheet j."""
+        if len(self._exam.sheets) != len(self._exam.rounds) or not self._kind.probes:
+            raise PluginError(f"`{question.name}: true` needs one test set of classes for each round.")
         found = {j: self._feed.probed(j + 1) for j in asked}
-        return {j: replace(part, positions=part.positions[:PROBED]) for j, part in found.items()}
+        return {j: replace(part, positions=part.positions[:_PROBED]) for j, part in found.items()}
 
     def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
         """By the case's seed and what only the keeper knows: a learner that knows the seed can't draw it again."""
@@ -226,33 +227,33 @@ class Examination:
 
     def _asked(
         self,
-        questions: Sequence[_Question],
+        calls: Sequence[_Call],
         copies: Answering,
         taught: int,
         *,
         timed: bool = True,
         tried: bool = False,
     ) -> Iterator[Predictions]:
-        """Raw answers, checked for their form, in the order of the questions. timed: what they take, and lose of their
+        """Raw answers, checked for their form, in the order of the calls. timed: what they take, and lose of their
         length, is `spent`. tried: nothing hangs on them."""
         with copies as (copy, pid):
-            for number, question in enumerate(questions):
-                samples = columns_of(question.parts, ("x",), question.order)["x"]
-                shows = question.method == METHOD
-                replies = columns_of(question.parts, ("y",), question.order)["y"] if shows else None
+            for number, call in enumerate(calls):
+                samples = columns_of(call.parts, ("x",), call.order)["x"]
+                shows = call.of is not None and call.of.shows_labels
+                replies = columns_of(call.parts, ("y",), call.order)["y"] if shows else None
                 writer, lender = ArrayWriter(0, self._folder), RowServer(self._folder)
                 adapted = None
-                if question.adapted is not None:
-                    view = described(self._feed.adaptation(question.adapted), writer, lender)
-                    adapted = {"view": view, "classes": question.adapted.classes, "task": question.adapted.name}
+                if call.adapted is not None:
+                    view = described(self._feed.adaptation(call.adapted), writer, lender)
+                    adapted = {"view": view, "classes": call.adapted.classes, "task": call.adapted.name}
                 body: dict[str, object] = {
                     "x": lender.told(samples, writer),
                     "y": None if replies is None else writer.column(replies),
-                    "name": question.name,
-                    "context": question.context,
-                    "round": question.round,
-                    "method": question.method,
-                    "label_shape": question.parts[0].samples.y.shape[1:],
+                    "name": call.name,
+                    "context": call.context,
+                    "round": call.round,
+                    "question": None if call.of is None else call.of.name,
+                    "label_shape": call.parts[0].samples.y.shape[1:],
                     "adapt": adapted,
                     "taught": taught > 0,
                     "first": number == 0,
@@ -260,8 +261,8 @@ class Examination:
                     "tried": tried,
                 }
                 files = [writer.sealed(), *lender.door()]
-                count = sum(len(part.positions) for part in question.parts)
-                labels = question.method == "predict"
+                count = sum(len(part.positions) for part in call.parts)
+                labels = call.of is None
                 size = (self._kind.batch_limit if labels else None) or max(1, count)
                 pieces, spent = list[Predictions](), self.spent
                 with ExitStack() as lent:  # also where an answer is refused: nothing can be read any more
@@ -272,14 +273,14 @@ class Examination:
                         began, cpu = time.perf_counter(), cpu_seconds(pid)
                         reply = copy.call("more", {"quiet": body["quiet"]}) if pieces else copy.call("ask", body, files)
                         self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
-                        said = self._read(question, min(size, count - start), read(Answer, reply.body), reply.files)
+                        said = self._read(call, min(size, count - start), read(Answer, reply.body), reply.files)
                         packed = labels and not tried
                         pieces.append(replace(said, labels=self._kind.packed(said.labels)) if packed else said)
                 if not timed:
                     self.spent = spent
                 yield pieces[0] if len(pieces) == 1 else _joined(pieces)
 
-    def _read(self, question: _Question, count: int, answer: Answer, files: Sequence[int]) -> Predictions:
+    def _read(self, call: _Call, count: int, answer: Answer, files: Sequence[int]) -> Predictions:
         """Answers to `count` samples. Raises PluginError for those that don't fit; nothing is taken on trust."""
         if len(files) != 1:
             raise PluginError(f"{answer.who} gave no answers")
@@ -289,13 +290,13 @@ class Examination:
         for name, values in extras.items():
             if len(values) != count:
                 raise PluginError(f"{answer.who} gave {len(values)} of '{name}' for {count} samples")
-        if question.method == "predict":
+        if call.of is None:
             unseen = self._exam.rules.unseen != "none"
-            labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
+            labels = self._kind.checker(_asked_for(call, count), self._classes, unseen=unseen)(labels, answer.who)
             labels, cut = self._kind.shortened(labels)
             self.spent += Spent(cut=cut)
         else:
-            labels = checked_answers(question.method, labels, count, self._classes, answer.who)
+            labels = call.of.checked(labels, count, self._classes, answer.who)
         return Predictions(labels, extras)
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
@@ -308,7 +309,8 @@ class Examination:
                 yield replace(part, positions=part.positions[start : start + size]), said
 
         kept = self._kind.kept(pieces(), self._classes)
-        if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS, *FORCED}:
+        ours = {extra for question in self._questions for extra in question.extras}
+        if taken := answer.extras.keys() & {*kept.extras, *self._kind.own_extras, *ours}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.")
         return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})
 
@@ -321,12 +323,12 @@ def _joined(pieces: Sequence[Predictions]) -> Predictions:
     return Predictions([one for piece in pieces for one in piece.labels], extras)
 
 
-def _asked_for(question: _Question, count: int) -> Part:
+def _asked_for(call: _Call, count: int) -> Part:
     """What a kind of data checks answers against: the samples where they are objects, the shapes of the labels."""
-    one = question.parts[0].samples
+    one = call.parts[0].samples
     x: NDArray[Any] = np.broadcast_to(np.uint8(0), (count,))
     if one.x.dtype == object:
-        x = columns_of(question.parts, ("x",), question.order)["x"].gather()
+        x = columns_of(call.parts, ("x",), call.order)["x"].gather()
     y = np.broadcast_to(np.uint8(0), (count, *one.y.shape[1:]))
     return Part(Samples(x, y, np.empty(0, str)), np.arange(count))
 
@@ -341,16 +343,16 @@ def _few(part: Part) -> NDArray[np.int64]:
     return np.asarray(part.positions[np.unique(np.concatenate([firsts, spread]))])
 
 
-def _rows(question: _Question) -> Iterator[NDArray[np.int64]]:
+def _rows(call: _Call) -> Iterator[NDArray[np.int64]]:
     """For each part where its samples are in what was asked."""
-    ends = np.cumsum([len(part.positions) for part in question.parts])
-    where = np.arange(ends[-1]) if question.order is None else np.argsort(question.order)
-    for part, end in zip(question.parts, ends, strict=True):
+    ends = np.cumsum([len(part.positions) for part in call.parts])
+    where = np.arange(ends[-1]) if call.order is None else np.argsort(call.order)
+    for part, end in zip(call.parts, ends, strict=True):
         yield where[end - len(part.positions) : end]
 
 
-def _split(question: _Question, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    for rows in _rows(question):
+def _split(call: _Call, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for rows in _rows(call):
         yield values[rows]
 
 

@@ -36,7 +36,7 @@ class Chunk:
 
     @property
     def size(self) -> int:
-        return sum(len(part.positions) for part in self.parts)
+        return sum(map(len, self.parts))
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Handout:
     order: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
-        return sum(len(part.positions) for part in self.parts)
+        return sum(map(len, self.parts))
 
     @property
     def columns(self) -> dict[str, Column]:
-        parts = self.parts if self.labelled else tuple(map(_without_labels, self.parts))
-        return columns_of(parts, order=self.order)
+        hidden = (replace(part, labels=np.full(len(part), -1)) for part in self.parts)
+        return columns_of(self.parts if self.labelled else tuple(hidden), order=self.order)
 
 
 class DataFeed:
@@ -104,13 +104,13 @@ class DataFeed:
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
-        kept = enumerate(self._kept[first - 1 : last], start=first)
+        kept = list(enumerate(self._kept[first - 1 : last], start=first))
         if any(round_.limited for round_ in self._exam.rounds[first - 1 : last]) and first != last:
-            kept = iter([(last, self._whole(first, last))])  # a sample comes once, with all that was taught of it
+            kept = [(last, self._whole(first, last))]  # a sample comes once, with all that was taught of it
         parts = tuple(self._shared(part, share, skew, index) for index, part in kept)
         order = None
         if len(parts) > 1:
-            order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
+            order = generator(self._seed, last, "joint").permutation(sum(map(len, parts)))
         return self._view(parts, f"rounds {first} to {last}", None, order=order)
 
     def _whole(self, first: int, last: int) -> Part:
@@ -153,7 +153,7 @@ class DataFeed:
     def arrived(self, index: int) -> int:
         """Training samples that have been handed over when round `index` is over."""
         last = next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
-        return last.samples if last is not None else sum(len(part.positions) for part in self._kept[:index])
+        return last.samples if last is not None else sum(map(len, self._kept[:index]))
 
     def adaptation(self, test: TestSet) -> Handout:
         """What a copy of the learner is adapted on before it answers `test`."""
@@ -177,16 +177,14 @@ class DataFeed:
         k, n = share
         if n == 1:
             return part
-        labels = part.samples.y[part.positions] if part.labels is None else part.labels
+        labels = part.told
         told = labels if labels.ndim == 1 and labels.dtype.kind in "iu" else None
-        draws, count = generator(self._seed, number, f"share of {n}"), len(part.positions)
+        draws = generator(self._seed, number, f"share of {n}")
         if skew is None:
-            hands = stratified_deal(told, count, n, draws)
+            hands = stratified_deal(told, len(part), n, draws)
         else:
-            hands = dirichlet_deal(told, count, n, skew, draws)
-        mine = np.sort(hands[k])
-        kept = None if part.labels is None else part.labels[mine]
-        return Part(part.samples, part.positions[mine], part.transform, kept)
+            hands = dirichlet_deal(told, len(part), n, skew, draws)
+        return part.part(np.sort(hands[k]))
 
     def _cut(self) -> list[tuple[Chunk, ...]]:
         """Chunks of equal size, whatever round their samples are of, so that no chunk tells where a round ends.
@@ -197,9 +195,12 @@ class DataFeed:
         if stream is None:
             return [() for _ in self._kept]
         chunks: list[list[Chunk]] = [[] for _ in self._kept]
-        flow = [self._ordered(index, stream.shuffled) for index in range(len(self._kept))]
+        flow = self._kept
+        if stream.shuffled:
+            draws = [generator(self._seed, index + 1, "stream") for index in range(len(flow))]
+            flow = [part.part(one.permutation(len(part))) for part, one in zip(flow, draws, strict=True)]
         labels = [_labels(part) for part in flow]
-        ends = np.cumsum([len(part.positions) for part in flow]).tolist()
+        ends = np.cumsum([*map(len, flow)]).tolist()
         starts = [0, *ends[:-1]]
         for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
             end = min(start + stream.batch, ends[-1])
@@ -209,19 +210,11 @@ class DataFeed:
                 for index in range(first, begun)
                 if ends[index] > starts[index]
             }
-            parts = tuple(_sliced(flow[index], where) for index, where in slices.items())
+            parts = tuple(flow[index].part(where) for index, where in slices.items())
             told = {label for index, where in slices.items() for label in labels[index][where]}
             classes = tuple(sorted(label for label in told if label >= 0))
             chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, parts))
         return [*map(tuple, chunks)]
-
-    def _ordered(self, index: int, shuffled: bool) -> Part:
-        part = self._kept[index]
-        if not shuffled:
-            return part
-        order = generator(self._seed, index + 1, "stream").permutation(len(part.positions))
-        labels = None if part.labels is None else part.labels[order]
-        return Part(part.samples, part.positions[order], part.transform, labels)
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
@@ -239,17 +232,8 @@ def joined(parts: Sequence[Part]) -> list[Part]:
     return found
 
 
-def _without_labels(part: Part) -> Part:
-    return replace(part, labels=np.full(len(part.positions), -1))
-
-
-def _sliced(part: Part, where: slice) -> Part:
-    labels = None if part.labels is None else part.labels[where]
-    return Part(part.samples, part.positions[where], part.transform, labels)
-
-
 def _labels(part: Part) -> list[int]:
-    labels = part.samples.y[part.positions] if part.labels is None else part.labels
+    labels = part.told
     classes = labels.ndim == 1 and labels.dtype.kind in "iu"  # texts, numbers and boxes have none
     return labels.astype(np.int64).tolist() if classes else []
 

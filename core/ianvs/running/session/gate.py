@@ -1,14 +1,11 @@
 """Ianvs's `model_eval`: the model of a round replaces the one before only if it is better on the held-out part."""
 
-import operator
-
 from ianvs.base.errors import PluginError
+from ianvs.config.models.testenv import COMPARISONS
 from ianvs.config.spec import GateSpec
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
 from ianvs.running.scoring import as_read, score_of
-
-_COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
 
 
 class Gate:
@@ -29,4 +26,4 @@ class Gate:
         if before is None or after is None:
             raise PluginError(f"model_eval: metric '{self._spec.metric.name}' gave no number on round {index}.")
         value = after - before if self._spec.mode == "relative" else after
-        return bool(_COMPARE[self._spec.operator](value, self._spec.threshold)), (before, after)
+        return bool(COMPARISONS[self._spec.operator](value, self._spec.threshold)), (before, after)

@@ -22,6 +22,7 @@ from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import ColumnData, LazyColumn, Part, Picked
 from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
+from ianvs.exam.questions import questions_of
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
@@ -30,7 +31,6 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.learner_messages import Answer, Ready, State
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
-from ianvs.running.session.more_answers import checked_answers, why_unscored
 from ianvs.running.session.session import Brief, CaseSession, Keeper
 from ianvs.store import StoredModule
 
@@ -60,6 +60,7 @@ class LearnerHost:
     ) -> None:
         self._request, self._brief, self._fork, self._closed = request, brief, fork, closed
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
+        self._questions = {question.name: question for question in questions_of(request.testenv)}
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         self._opened: CaseSession | None = None
@@ -198,7 +199,7 @@ class LearnerHost:
             self._saved = None
         if body["tried"]:
             start_generators(self._session.seed, "tried")
-        if body["method"] != "predict":
+        if body["question"] is not None:
             y = None if body["y"] is None else came.of(body["y"])
             yield Predictions(self._beside_labels(x, y, body, context)), True
         elif (adapt := body["adapt"]) is None:
@@ -244,26 +245,28 @@ class LearnerHost:
         self, x: ColumnData, y: ColumnData | None, body: Mapping[str, Any], context: Mapping[str, Any]
     ) -> NDArray[Any]:
         """Checked, what a method of the base model says of all samples; y: their replies, where it is shown them."""
-        method, learner = body["method"], self._session.module("basemodel")
-        if method == "features" and not callable(getattr(learner.plugin, method, None)):
-            raise PluginError(
-                f"`linear_probe: true` asks for the features behind {learner.name}'s answers, and it has no method "
-                "features(data, **context) that returns an (N, D) array."
-            )
+        question, learner = self._questions[body["question"]], self._session.module("basemodel")
+        if why := question.lacks(learner.plugin):
+            raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.")
         data: TestView | TrainView = TestView(x, name=body["name"])
         if y is not None:
             data = TrainView({"x": x, "y": y}, name=body["name"])
         try:
-            found = self._session.call(learner, method, data, **context)
+            found = self._session.call(learner, question.method, data, **context)
         finally:
             data.close()
-        return checked_answers(method, found, len(x), len(self._brief.classes), f"{learner.name}.{method}()")
+        return question.checked(found, len(x), len(self._brief.classes), f"{learner.name}.{question.method}()")
 
     def _unscored(self) -> str:
+        """What it is not asked, which a learner may lack, and why."""
         paradigm = type(self._session.paradigm)
-        if paradigm.predict is not Paradigm.predict:
-            return f"{paradigm.name} does not answer by its base model alone, whose scores they would be"
-        return why_unscored(self._session.module("basemodel").plugin)
+        base = paradigm.predict is Paradigm.predict
+        for question in self._questions.values():
+            if question.may_lack:
+                why = "" if base else f"{paradigm.name} does not answer by its base model alone, whose they would be"
+                if why := why or question.lacks(self._session.module("basemodel").plugin):
+                    return f"no {question.may_lack}: {why}"
+        return ""
 
     def _context(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """What is told with a question: the task where the rules show it, the round of its held-out part."""

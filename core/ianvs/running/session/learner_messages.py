@@ -46,7 +46,7 @@ class State(Message):
     """What it says of itself. passes, measures: of the step that is under way. The rest is of now.
 
     memory: whether it declares a store of old samples. adapts: it learns while it is tested.
-    modules: how many it has. unscored: why it gives no scores of all classes; "" where it does.
+    modules: how many it has. unscored: what it is not asked, which it may lack, and why; "" where there is nothing.
     """
 
     passes: int = Field(ge=0)

@@ -52,8 +52,7 @@ def lineage_of(request: CaseRequest, exam: ExamRecord) -> tuple[str, ...]:
     """[k] digest of all that determines the model after round k; [0] of the untrained model."""
     case = request.case
     first = [request.identity["algorithm"], dict(case.hyperparameters), case.seed]
-    asked = ("linear_probe", "task_scores", "teacher_forced")  # their answers can't be had of models that are gone
-    first += [name for name in asked if getattr(request.testenv, name)]
+    first += [one.name for one in request.testenv.asked]  # their answers can't be had of models that are gone
     links = [digest([*first, exam.classes, dict(exam.rules), exam.kind])]
     for round_digest in exam.round_digests:
         links.append(digest([links[-1], round_digest]))

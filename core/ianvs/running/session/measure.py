@@ -8,16 +8,9 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.proc import cpu_seconds, seconds_below, status
-
-resource: Any
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
+from ianvs.processes.proc import cpu_seconds, resource, seconds_below, status
 
 
 @dataclass(frozen=True)
@@ -36,22 +29,16 @@ NOTHING_SPENT = Spent()
 
 
 class Stopwatch:
-    """What was spent between entering and leaving `stopwatch()`."""
+    """`spent` between entering and leaving it. It waits for the accelerator at both ends: see `synchronise`."""
 
-    spent = NOTHING_SPENT
-
-
-@contextmanager
-def stopwatch() -> Iterator[Stopwatch]:
-    """Waits for the accelerator at both ends, so that work still queued there is counted where it belongs."""
-    watch = Stopwatch()
-    synchronise()
-    cpu, start = cpu_seconds(), time.perf_counter()
-    try:
-        yield watch
-    finally:
+    def __enter__(self) -> Stopwatch:
         synchronise()
-        watch.spent = Spent(time.perf_counter() - start, max(0.0, cpu_seconds() - cpu))
+        self._cpu, self._start = cpu_seconds(), time.perf_counter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        synchronise()
+        self.spent = Spent(time.perf_counter() - self._start, max(0.0, cpu_seconds() - self._cpu))
 
 
 class Meter:

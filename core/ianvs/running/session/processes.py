@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -39,12 +38,13 @@ from ianvs.processes.sealing.leftovers import Leftovers
 from ianvs.processes.sealing.peer import Message, Peer
 from ianvs.processes.sealing.places import allowed_paths, devices, missing_walls, own_caches, weight_caches
 from ianvs.processes.sealing.seal import Seal
+from ianvs.processes.sealing.sibling import fork_sibling
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 
 _BRIEF = TypeAdapter(Brief)
-_SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
+_SHARED = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (.)..s")  # a line of /proc/self/maps: from, to, readable
 
 
 class LearnerSpawner:
@@ -84,7 +84,6 @@ class LearnerSpawner:
         return ours, spawned.body["pid"], tuple(spawned.body["missing"])
 
     def attend(self, printed: int) -> None:
-        """Pass on what a learner prints."""
         self._printing.append(Attendance(printed))
 
     def ended(self, pid: int) -> int:
@@ -124,8 +123,6 @@ class LearnerSpawner:
 
 
 class SpawnServer:
-    """The spawner's side."""
-
     def __init__(self, request: CaseRequest, folder: str) -> None:
         self._request, self._folder = request, folder
         self._seal = Seal(request.sealing, request.device)
@@ -136,8 +133,6 @@ class SpawnServer:
             _, status = os.waitpid(told.body["pid"], 0)
             self.living.discard(told.body["pid"])
             return Message({"code": os.waitstatus_to_exitcode(status)})
-        if told.body["copy"]:
-            self._seal.look_for_views()
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -189,29 +184,22 @@ def _nurse(end: socket.socket, births: SpawnServer) -> None:
 
 
 def _copy(file: int, host: LearnerHost, folder: str, seal: Seal) -> int:
-    """Let a fork of this process, which shares nothing with it, serve at the socket `file`; 0 once it was forked.
-
-    It is a child of the spawner, not of the learner, who would hear how it ended, and what it took.
-    """
+    """Let a fork of this process, which shares nothing with it, serve at the socket `file`; 0 once it was forked."""
     sys.stdout.flush()
-
-    def fork_again() -> None:
-        between = os.getpid()
-        if os.fork() == 0:
-            live(lambda: _serve_as_copy(file, host, folder, seal, between))
-
-    pid = os.fork()
+    parent = os.getppid()
+    pid = fork_sibling()
     if pid == 0:
-        gc.freeze()
-        live(fork_again)
+        live(lambda: _serve_as_copy(file, host, folder, seal, parent))
     os.close(file)
-    with contextlib.suppress(ChildProcessError):  # the learner ignores signals of children
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return 0
+    return 0 if pid > 0 else -1
 
 
-def _serve_as_copy(file: int, host: LearnerHost, folder: str, seal: Seal, between: int) -> None:
-    """between: the process that forked this one."""
+def _serve_as_copy(file: int, host: LearnerHost, folder: str, seal: Seal, parent: int) -> None:
+    """parent: of this process."""
+    gc.freeze()
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        return  # it has ended meanwhile
     close_all_but({file})
     _work_in(folder, own=True, of_copy=True)
     if seal.how != "open":
@@ -219,9 +207,6 @@ def _serve_as_copy(file: int, host: LearnerHost, folder: str, seal: Seal, betwee
         confine(writable=[Path(folder), *devices()])
     peer = Peer(socket.socket(fileno=file), host)
     host.connect(peer)
-    while os.getppid() == between:
-        time.sleep(0.0001)
-    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     seal.serve_as_copy(peer)
 
 
@@ -274,9 +259,10 @@ def _own_files(request: CaseRequest, closed: Sequence[Path]) -> list[Path]:
 def _unshare_memory() -> None:
     """Put a copy of its own in place of all memory that this process shares with the one that it was forked from."""
     try:
-        shared = _SHARED.findall(Path("/proc/self/maps").read_bytes())
+        lines = Path("/proc/self/maps").read_bytes().splitlines()
     except OSError:
         return
+    shared = [found.groups() for line in lines if (found := _SHARED.match(line))]
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]

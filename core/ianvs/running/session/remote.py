@@ -17,6 +17,7 @@ from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
 from ianvs.processes.sealing.seccomp import filters
+from ianvs.processes.sealing.sibling import can_fork_siblings
 from ianvs.processes.sealing.stopped import stopped
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
@@ -186,7 +187,7 @@ class InlineLearner(Learner):
         super().__init__(request, _Direct(host), scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
-        with measure.stopwatch() as watch:
+        with measure.Stopwatch() as watch:
             super().train(step, valid, files)
         self.spent = watch.spent
 
@@ -281,7 +282,7 @@ class SealedLearner(Learner):
     def can_be_compared(self) -> bool:
         """Whether a fork of its process is what it is: with one thread, no accelerator, and no filter of its own."""
         alone = len(threads(self.pid)) == 1 and filters(self.pid) == self._filters
-        return self.ready.device == "cpu" and alone
+        return self.ready.device == "cpu" and alone and can_fork_siblings()
 
     @contextmanager
     def forked(self) -> Iterator[tuple[Peer | _Direct, int]]:

@@ -31,7 +31,7 @@ from ianvs.running.session.learner_messages import FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner, Model, error_kind
-from ianvs.running.session.saving import lost_in_saving
+from ianvs.running.session.saving import SavingTrial
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
 _LONGEST_REMARK = 500  # characters
@@ -79,7 +79,6 @@ class CaseRounds:
         self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
 
     def go(self) -> None:
-        """Go through the steps that are not complete yet, in order."""
         folder = self._store.files(self._id)
         folder.mkdir(parents=True, exist_ok=True)
         self.ready = self.learner.prepare(folder)
@@ -104,7 +103,6 @@ class CaseRounds:
         return self._data_server.saw_past_rounds or self.learner.state.past
 
     def _handle(self, name: str, told: Message) -> Message | None:
-        """What the learner's process, or a copy of it, wants."""
         if name == "progress":
             said = read(Progress, told.body)
             self._report(said.model_dump(exclude_none=True))
@@ -156,11 +154,12 @@ class CaseRounds:
             self._save(folder)
             adopted, scores = self._pass_gate(index, gate_before, folder)
             self._say(index, len(names), "evaluate")
-            predictions = self._examination.predictions(self._model, index)
+            trial = SavingTrial(self._examination, self.learner, index, last=index == len(names))
+            predictions = self._examination.predictions(self._model, index, then=trial.ask_examined)
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             said = (result.remark, self._examination.broken_down(predictions, index))
-            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index, len(names)))
+            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(trial))
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._answered | predictions)
@@ -221,12 +220,11 @@ class CaseRounds:
         copies = Sealing.weakest(Sealing(copies=copies) for copies in one.asked or ("new processes",)).copies
         return Sealing(how, copies, "files" not in one.walls, missing, denied, SEALING_VERSION)
 
-    def _unsaved(self, index: int, count: int) -> str:
+    def _unsaved(self, trial: SavingTrial) -> str:
         """What is lost when the case goes on from what was saved, looked at once; "" where nothing was taught."""
         if not self._data_server.samples:
             return ""
-        strict, last = self._request.sealing == "strict", index == count
-        said = lost_in_saving(self._examination, self.learner, self._model, index, last=last, strict=strict)
+        said = trial.lost(self._model, strict=self._request.sealing == "strict")
         return hide_secrets(said, known=self._request.secrets)
 
     def _say(self, index: int, count: int, doing: str) -> None:

@@ -141,7 +141,9 @@ class CaseSession:
         fed = next(filter(None, map(self._fed_as, arguments)), None)
         if fed is not None and fed.seed is not None:
             self._seed(fed.seed)
-            module.taught = _taught(module.taught, fed)
+            before = module.taught
+            new = tuple(sorted(set(fed.classes).difference(before.seen))) if fed.in_stream else fed.classes
+            module.taught = Taught(before.calls + 1, tuple(sorted({*before.seen, *new})), new)
         taught = module.taught if module.taught.calls else self._common()
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
         offered = {**self._always(), **self.round_context(taught.calls, taught.seen, taught.new), **of_data, **context}
@@ -162,7 +164,6 @@ class CaseSession:
     # --- what the learner's process uses ------------------------------------------------------------------------
 
     def begin(self, index: int) -> None:
-        """Step `index` begins."""
         self.step = Step(index)
         self._calls.clear()
         self._passed.clear()
@@ -183,7 +184,6 @@ class CaseSession:
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
     def columns(self, files: tuple[int, ...]) -> Columns:
-        """What came along in `files`."""
         return Columns(files, self._threads)
 
     def view(self, told: Mapping[str, Any], came: Columns, passed: int = 0) -> TrainView:
@@ -309,8 +309,3 @@ class CaseSession:
         if (now := time.monotonic()) - self._said >= _PERIOD:
             self._said = now
             self.keeper.note("progress", Progress(round=round_, fraction=fraction, rounds=rounds).model_dump())
-
-
-def _taught(before: Taught, fed: _Fed) -> Taught:
-    new = tuple(sorted(set(fed.classes).difference(before.seen))) if fed.in_stream else fed.classes
-    return Taught(before.calls + 1, tuple(sorted({*before.seen, *new})), new)

@@ -23,7 +23,6 @@ def watch_memory(limit_bytes: float, exceeded: Callable[[float], None]) -> None:
     What counts is `memory_of` them: mapped files don't. Afterwards the whole process group is killed: there is no way
     to take memory back from a plugin.
     """
-
     import psutil
 
     def look() -> None:
@@ -38,7 +37,7 @@ def watch_memory(limit_bytes: float, exceeded: Callable[[float], None]) -> None:
                         exceeded(taken)
                     finally:
                         _end_all(processes)
-            stop.wait(max(_PERIOD, (time.thread_time() - began) / _SHARE))
+            time.sleep(max(_PERIOD, (time.thread_time() - began) / _SHARE))
 
     def _end_all(processes: Sequence[psutil.Process]) -> NoReturn:
         if hasattr(os, "killpg"):
@@ -48,7 +47,6 @@ def watch_memory(limit_bytes: float, exceeded: Callable[[float], None]) -> None:
                 process.kill()
         os._exit(1)
 
-    stop = threading.Event()
     threading.Thread(target=look, name="memory watchdog", daemon=True).start()
 
 
@@ -67,7 +65,8 @@ def memory_of(pids: Sequence[int], enough: float = 0.0) -> int:
         for inode, mapped in _mapped_memory_files(pid):
             if inode in held:  # it is among the shared memory of this process
                 held[inode] = max(0, held[inode] - mapped)
-    return sum(map(_proportional, pids)) + sum(held.values())
+    names = ("Pss_Anon:", "Pss_Shmem:")  # what processes share is divided among them, as the kernel reckons it
+    return sum(_added(f"/proc/{pid}/smaps_rollup", names) or _resident(pid) for pid in pids) + sum(held.values())
 
 
 def _resident(pid: int) -> int:
@@ -78,11 +77,6 @@ def _resident(pid: int) -> int:
     with contextlib.suppress(psutil.Error):  # it has just ended
         return int(psutil.Process(pid).memory_info().rss)
     return 0
-
-
-def _proportional(pid: int) -> int:
-    """What processes share is divided among them, as the kernel reckons it."""
-    return _added(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) or _resident(pid)
 
 
 def _added(path: str, names: tuple[str, ...]) -> int:

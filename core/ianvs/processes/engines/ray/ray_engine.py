@@ -37,16 +37,10 @@ class _Attempt:
 
 
 class RayEngine(Engine):
-    """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own.
+    """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own; docs/ray.md has the options.
 
-    address: "local" starts a Ray on this machine and ends it at close; "auto" joins the cluster that this machine
-    belongs to, "ray://host:10001" one from outside. A Ray that this process is connected to already is used as it is.
-    gpu_share: GPUs of each task; 0.25 puts four on a card. 0: Ray hides all GPUs from the task. None: by the workload.
-    shared: whether all nodes see the workspaces of tasks; None: each worker finds out.
-
-    There are as many slots as `jobs` asks for, else as the cluster carries now. The code of authors goes to the nodes
-    of a cluster. A worker or a node that is lost ends its tasks as a kill does, with -9; whether to try again is the
-    caller's business. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
+    A Ray that this process is connected to already is used as it is. A worker or a node that is lost ends its tasks as
+    a kill does, with -9. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
     """
 
     def __init__(
@@ -91,7 +85,9 @@ class RayEngine(Engine):
             self._ray.kill(self._idle.pop())
         deadline = time.monotonic() + timeout
         while self._attempts and not self._found:
-            self._force()
+            for attempt in self._attempts:  # those that were to be ended and have not
+                if attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS:
+                    self._ray.kill(attempt.host)
             answers = {attempt.answer: attempt for attempt in self._attempts}
             left = max(0.0, min(deadline - time.monotonic(), 1.0))
             try:
@@ -181,12 +177,6 @@ class RayEngine(Engine):
         elif attempt.forced_at is not None:
             self._ray.kill(attempt.host)
 
-    def _force(self) -> None:
-        """End the hosts of tasks that were to be ended and have not."""
-        for attempt in self._attempts:
-            if attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS:
-                self._ray.kill(attempt.host)
-
     # --- nodes that don't share the workspace -------------------------------------------------------------------------
 
     def _marker(self, workspace: Path) -> Path:
@@ -235,7 +225,6 @@ def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:
 
 
 def _note(task: Task, text: str) -> None:
-    """Leave a line in the task's log."""
     if task.log is not None:
         with contextlib.suppress(OSError):
             task.log.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,6 @@
 """Files that travel between a workspace and a node that does not see it, and paths in what is sent there.
 
-Code travels, too: ianvs itself, plugins, metrics, initial models, manifests. Nothing in here needs Ray, to which the
-engine hands the folder that `gather_code` fills as the `working_dir` of a `runtime_env`: Ray puts it at the head of
-sys.path on every node.
+docs/ray.md says what is transferred, code too. Nothing in here needs Ray.
 """
 
 import dataclasses

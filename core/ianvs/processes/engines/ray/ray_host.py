@@ -1,8 +1,6 @@
-"""What happens on Ray's side of the Ray engine: an actor that runs one task after the other.
+"""What happens on Ray's side of the Ray engine (docs/ray.md): an actor that runs one task after the other.
 
-A task does not run in Ray's worker but below it, under a local engine of one slot. So it has what every local task has:
-a process group, an exit status whatever it does, a log, an end to all that it started. When the worker or its node
-dies, the local engine's process sees its pipe close, and ends the task. This module needs Ray.
+When the worker or its node dies, the local engine's process sees its pipe close, and ends the task. This needs Ray.
 """
 
 import importlib
@@ -55,7 +53,6 @@ class RayHost:
         self._parts: Iterator[bytes] = iter(())
 
     def sees(self, marker: Path) -> bool:
-        """Whether this node sees the workspace that was marked."""
         return marker.is_file()
 
     def start(

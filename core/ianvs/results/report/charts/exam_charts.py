@@ -196,13 +196,12 @@ def class_bars(
         shown = [one for one in rows if one.id in found]
         some = shown[: most[0]]
         title = f"{score} on {test}, after the last round"
-        svg = _class_bars(f"{key}{place}", some, {one.id: found[one.id] for one in some}, title, most[1])
-        if svg:
-            note = f"The first {len(some)} of {len(found)} rows; the table has all." if len(some) < len(found) else ""
-            names = list(dict.fromkeys(part for values in found.values() for part in values))
-            lines = [(one.label, [_short(found[one.id].get(name, math.nan)) for name in names]) for one in shown]
-            file = f"{file_part(exam)}{slug(score)}-{slug(test)}"
-            yield Picture(file, title, svg, note, series(some, every=True), _numbers(names, lines))
+        svg = _class_bars(f"{key}{place}", some, found, title, most[1])
+        note = f"The first {len(some)} of {len(found)} rows; the table has all." if len(some) < len(found) else ""
+        names = list(dict.fromkeys(part for values in found.values() for part in values))
+        lines = [(one.label, [_short(found[one.id].get(name, math.nan)) for name in names]) for one in shown]
+        file = f"{file_part(exam)}{slug(score)}-{slug(test)}"
+        yield Picture(file, title, svg, note, series(some, every=True), _numbers(names, lines))
 
 
 def _numbers(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str]]]) -> Table:
@@ -227,8 +226,6 @@ def _class_bars(
 ) -> Markup:
     """Parts (classes) across, in each a bar for each row. bars: by id of the shown row, by part. most: parts shown."""
     names = list(dict.fromkeys(part for one in shown for part in bars[one.id]))[:most]
-    if not names:
-        return Markup("")
     values = [value for one in shown for part, value in bars[one.id].items() if part in names]
     scale = nice_scale([0, *values], unit=True)
     each = max(4.0, min(11.0, 300 / len(shown) / 3))

@@ -6,6 +6,7 @@ Those of one score stand side by side, as they are and as differences to one row
 import base64
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from io import BytesIO
 
 import numpy as np
@@ -115,7 +116,7 @@ def _pixels(
     size = _LARGE / max(count, columns)
     width, height = size * columns, size * count
     left, top = 30.0, 4.0
-    palette = colours_of([*np.linspace(*scale, 255), np.nan], *scale, stops)
+    palette = _palette(scale, stops)
     known = np.clip((np.nan_to_num(values) - scale[0]) / (scale[1] - scale[0]), 0, 1)
     numbers = np.where(np.isnan(values), 255, np.round(known * 254)).astype(np.uint8)
     image = tag(
@@ -137,6 +138,12 @@ def _pixels(
         tag("text", "after round", text_anchor="middle", transform=f"translate(11 {top + height / 2:.1f}) rotate(-90)"),
     ]
     return figure(key, left + width + 4, top + height + 20, title, _ABOUT, image, *labels, class_="heat large")
+
+
+@lru_cache(maxsize=4)
+def _palette(scale: tuple[float, float], stops: tuple[str, ...]) -> NDArray[np.uint8]:
+    """(256, 3) evenly over the scale; the last is of nan."""
+    return colours_of([*np.linspace(*scale, 255), np.nan], *scale, stops)
 
 
 def colour_bar(key: str, scale: tuple[float, float], stops: tuple[str, ...], name: str) -> Markup:

@@ -7,8 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from ianvs.results.report.charts.svg import Scale, figure, nice_scale, path, tag, text
-from ianvs.results.report.trials import became, drawn_text, study_name
-from ianvs.results.report.values import fit
+from ianvs.results.report.trials import became, drawn_text
+from ianvs.results.report.values import fit, method_name
 from ianvs.store import Axis, Study, Trial
 
 _LEFT, _TOP, _HEIGHT, _STEP = 60, 40, 260, 130
@@ -32,7 +32,7 @@ def parallel_chart(key: str, study: Study) -> Markup:
     drawn = sorted(trials, key=lambda trial: (became(study, trial) == "winner", trial.reached))  # the winner on top
     lines = [_line(study, trial, columns, places) for trial in drawn]
     width = places[-1] + _LEFT  # labels are centred on their axes
-    title = f"Trials of {study_name(study)}"
+    title = f"Trials of {method_name(study.algorithm, study.testenv)}"
     about = f"{len(trials)} trials of {study.metric} {study.seen}; trials.csv holds their numbers."
     return figure(
         key, width, _TOP + _HEIGHT + 16, title, about, tag("g", *parts, class_="axes"), *lines, class_="chart trials"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ianvs.results.report import Leaderboard, LeaderboardRow
 from ianvs.results.report.charts.svg import LineStyle, classes, dash, line_styles, marker, tag
-from ianvs.results.report.leaderboard_row import RowKey
+from ianvs.results.report.leaderboard import Leaderboard
+from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.ranking_table import varied
 
 _AT_FIRST = 10  # lines that can be told apart at a glance

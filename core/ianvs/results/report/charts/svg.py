@@ -1,7 +1,5 @@
 """What charts are built of: SVG elements, styles that tell rows apart, and a frame with scales and grid lines."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,6 +33,15 @@ _SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
         (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
     ),
 }
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """colour: index into LIGHT and DARK; None: the grey of bounds. dash: lengths of strokes and gaps; (): solid."""
+
+    colour: int | None
+    dash: tuple[int, ...]
+    marker: str
 
 
 def num(value: float) -> str:
@@ -123,15 +130,6 @@ def chart_style() -> str:
 
 def dash(style: LineStyle) -> str | None:
     return " ".join(map(str, style.dash)) or None
-
-
-@dataclass(frozen=True)
-class LineStyle:
-    """colour: index into LIGHT and DARK; None: the grey of bounds. dash: lengths of strokes and gaps; (): solid."""
-
-    colour: int | None
-    dash: tuple[int, ...]
-    marker: str
 
 
 def line_styles(bounds: Iterable[bool]) -> list[LineStyle]:

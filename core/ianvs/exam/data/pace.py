@@ -1,0 +1,34 @@
+"""How fast bytes are read, in words for who waits."""
+
+import time
+
+_SAID = 10.0  # seconds between two words on how it goes on
+
+
+class Pace:
+    """How fast something goes on, in words, not more often than every few seconds."""
+
+    def __init__(self, done: int = 0) -> None:
+        """done: bytes that were there before."""
+        self._before = done
+        self._began = self._last = time.monotonic()
+
+    def said(self, done: int, total: int) -> str:
+        """ "1.2 of 193 GB, 80 MB/s, about 40 min left"; "" if it is too early to say it again."""
+        now = time.monotonic()
+        if now - self._last < _SAID:
+            return ""
+        self._last = now
+        rate = max(1, done - self._before) / (now - self._began)
+        left = (total - done) / rate
+        told = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
+        return f"{in_units(done)} of {in_units(total)}, {in_units(rate)}/s, about {told} left"
+
+
+def in_units(count: float) -> str:
+    """A number of bytes for people: "193 GB"."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 999.5:
+            break
+        count, unit = count / 1000, {"bytes": "kB", "kB": "MB", "MB": "GB", "GB": "TB"}[unit]
+    return f"{count:.3g} {unit}"

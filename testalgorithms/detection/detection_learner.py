@@ -1,0 +1,69 @@
+"""A base class for detectors: TorchLearner with boxes for labels."""
+
+import torch
+
+from ianvs.authoring import Batch, TorchLearner
+from ianvs.base.errors import PluginError, require_known
+from ianvs.testalgorithms.detection.centernet import CenterNet
+from ianvs.testalgorithms.detection.targets import mappings, rows_of
+from ianvs.testalgorithms.detection.torchvision_detectors import TORCHVISION, TorchvisionDetector
+
+NETWORKS = ("centernet", *TORCHVISION)
+
+
+class DetectionLearner(TorchLearner):
+    """Trains a detector on each round's pictures; by itself, plain fine-tuning.
+
+    In the hooks, y is (N, max_objects, 5): x1 y1 x2 y2 label in a row, label -1 where there is no object.
+    Heatmaps of classes that were not taught yet are neither trained nor answered.
+
+    network: "centernet" with `widths`, or a detector of torchvision, with `weights`, a file, and its own resizing.
+    max_objects: boxes for which a training picture has room. Other options are those of TorchLearner.
+    """
+
+    def __init__(self, *, network="centernet", widths=(16, 32), max_objects=16, scale=None, **training):
+        scale = scale or ("symmetric" if network == "centernet" else "unit")
+        super().__init__(network=network, widths=widths, scale=scale, **training)
+        require_known("network", network, NETWORKS)
+        self.max_objects = max_objects
+        if self.augment is not None or self.backbone_choice.picture_size is not None:
+            raise PluginError("boxes stay where they are in a picture: take out `augment` and `picture_size`.")
+
+    def check_exam(self, *, kind, **facts):
+        if kind != "detection":
+            raise PluginError(f"{type(self).__name__} answers boxes, but this exam is one of {kind}.")
+        if self.backbone_choice.weights is not None:
+            self.backbone_choice.check(self.architecture)
+
+    def build_network(self, input_shape, num_classes):
+        if self.architecture == "centernet":
+            return CenterNet(input_shape[0], num_classes, self._options["widths"])
+        network = TorchvisionDetector(self.architecture, num_classes)
+        self.remark = network.fill(self.backbone_choice.weights, self._initial)
+        return network
+
+    def tensors(self, data):
+        x, targets = data.tensors("cpu")
+        return x, rows_of(targets, self.max_objects)
+
+    def batch(self, data, x, y):
+        outputs = self.logits(x)
+        return Batch(x, y, outputs, outputs)
+
+    def loss(self, batch):
+        """The detector's own, over the classes seen so far."""
+        return self.network.loss(batch.outputs, batch.y, self.allowed(self.data.mask))
+
+    def allowed(self, mask):
+        """(n,) the classes that a mask (num_classes,) leaves."""
+        place = next(self.network.parameters()).device
+        count = self.network.num_classes
+        return torch.arange(count, device=place) if mask is None else (mask == 0).nonzero()[:, 0]
+
+    def answers(self, x, mask):
+        """(B, M, 6) x1 y1 x2 y2 score label, -inf as the score of none."""
+        return self.network.answers(self.logits(x), self.allowed(mask))
+
+    def predict(self, data, **context):
+        """N mappings: boxes (m, 4), labels (m,), scores (m,)."""
+        return mappings(self.answer_logits(data, **context))

@@ -1,0 +1,12 @@
+"""Fine-tuning of a detector: what forgetting costs when nothing is done about it."""
+
+from ianvs.testalgorithms.detection import DetectionLearner
+
+
+class DetectionFinetune(DetectionLearner):
+    """Trains on each round's pictures alone, from the weights of the round before.
+
+    Objects of earlier classes are in the pictures without a label, and so are learned as background.
+    """
+
+    memory = ()  # it keeps no samples

@@ -1,0 +1,54 @@
+"""Learning without forgetting, on the answers of a detector."""
+
+import copy
+
+import torch
+from torch.nn.functional import l1_loss
+
+from ianvs.testalgorithms.detection import DetectionLearner
+
+
+class DetectionLwF(DetectionLearner):
+    """Distillation of what the old detector answers (ILOD; Shmelkov et al. 2017, eq. 1 to 3), for heatmaps.
+
+    L = L_new + alpha (sum over cells and old classes of (p - p_old)^2 + sum over cells of w |b - b_old|) / n. p and b
+    are heatmaps and boxes, p_old and b_old those of the detector from before the round, w the largest p_old of a cell,
+    n the sum of w, 1 at least. L_new is the loss of the round's own classes: the absence of a label says nothing of
+    others. In the paper the squares are those of the logits of proposals.
+
+    alpha: weight of what was known.
+    """
+
+    memory = ()  # it keeps no samples
+    networks = ("centernet",)
+
+    def __init__(self, *, alpha=1.0, **training):
+        super().__init__(**training)
+        self.alpha, self.known = alpha, []
+
+    def before_round(self, data):
+        own = data.y[..., 4].unique().long().tolist()
+        self.new = torch.tensor([c for c in own if c >= 0], dtype=torch.int64, device=data.device)
+        self.old = torch.tensor([c for c in self.known if c not in own], dtype=torch.int64, device=data.device)
+        self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if len(self.old) else None
+
+    def loss(self, batch):
+        loss = self.network.loss(batch.outputs, batch.y, self.new)
+        return loss if self.teacher is None else loss + self.alpha * self.distillation(batch)
+
+    def distillation(self, batch):
+        """What alpha weighs, a scalar."""
+        said, told = batch.outputs, self.logits(batch.x, network=self.teacher)
+        p, p_old = said[:, self.old].sigmoid(), told[:, self.old].sigmoid()
+        weight = p_old.amax(1, keepdim=True)
+        boxes = weight * l1_loss(said[:, -4:], told[:, -4:], reduction="none")
+        return ((p - p_old).square().sum() + boxes.sum()) / weight.sum().clamp_min(1)
+
+    def after_round(self, data):
+        self.teacher, self.known = None, sorted({*self.known, *self.new.tolist()})
+
+    def state(self):
+        return {"known": self.known}
+
+    def restore(self, state):
+        self.known = list(state["known"])

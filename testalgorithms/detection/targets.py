@@ -1,0 +1,76 @@
+"""Boxes as tensors: of each picture equally many rows, so that batches and memories hold them as any label."""
+
+import numpy as np
+import torch
+
+from ianvs.base.errors import PluginError
+
+NOTHING = -1.0  # the label of a row that stands for no object
+
+
+def rows_of(targets, most):
+    """(N, most, 5) float32, x1 y1 x2 y2 label in each row, of N mappings with `boxes` (n, 4) and `labels` (n,).
+
+    Rows that are not needed have the label -1. Crowds (`iscrowd` 1) are left out.
+    """
+    rows = np.zeros((len(targets), most, 5), dtype=np.float32)
+    rows[..., 4] = NOTHING
+    for index, target in enumerate(targets):
+        boxes, labels = np.asarray(target["boxes"]), np.asarray(target["labels"])
+        if "iscrowd" in target:
+            single = np.asarray(target["iscrowd"]) == 0
+            boxes, labels = boxes[single], labels[single]
+        if len(labels) > most:
+            raise PluginError(
+                f"a training picture has {len(labels)} boxes; there is room for {most}. Raise `max_objects`."
+            )
+        rows[index, : len(labels), :4], rows[index, : len(labels), 4] = boxes, labels
+    return torch.from_numpy(rows)
+
+
+def objects(rows):
+    """rows (B, K, 5) without columns that hold an object in no picture, one at least; and which do (B, K)."""
+    held = rows[..., 4] >= 0
+    used = held.any(0)
+    used[0] = True
+    return rows[:, used], held[:, used]
+
+
+def box_iou(a, b):
+    """(..., n, m) intersection over union of boxes a (..., n, 4) and b (..., m, 4); 0 for two without an area."""
+    low = torch.maximum(a[..., :, None, :2], b[..., None, :, :2])
+    high = torch.minimum(a[..., :, None, 2:4], b[..., None, :, 2:4])
+    common = (high - low).clamp_min(0).prod(-1)
+    areas = [(boxes[..., 2:4] - boxes[..., :2]).prod(-1) for boxes in (a, b)]
+    union = areas[0][..., :, None] + areas[1][..., None, :] - common
+    return common / union.clamp_min(torch.finfo(common.dtype).tiny)
+
+
+def mappings(found):
+    """A list of N mappings boxes, labels, scores, of answers (N, M, 6): x1 y1 x2 y2 score label, -inf for none."""
+    found = found.cpu().double()
+    kept = (one[one[:, 4] > -torch.inf].numpy() for one in found)
+    return [{"boxes": one[:, :4], "scores": one[:, 4], "labels": one[:, 5].astype(np.int64)} for one in kept]
+
+
+def joined(rounds):
+    """(x, targets) of several rounds' training data, each picture once, with what all of them say of it.
+
+    A picture that comes again, by its id, may have other classes labelled then; equal boxes of a class are one.
+    """
+    first, said = {}, {}
+    for number, part in enumerate(rounds):
+        for index, (name, target) in enumerate(zip(part.ids.tolist(), part.y, strict=True)):
+            first.setdefault(name, (number, index))
+            said.setdefault(name, []).append(target)
+    xs = [part.tensors("cpu")[0] for part in rounds]
+    return torch.stack([xs[number][index] for number, index in first.values()]), [merged(said[name]) for name in first]
+
+
+def merged(targets):
+    """One mapping of the boxes of several, equal ones of a class once."""
+    rows = [np.column_stack([t["boxes"], t["labels"]]) for t in targets if len(t["labels"])]
+    if not rows:
+        return {"boxes": np.zeros((0, 4)), "labels": np.zeros(0, np.int64)}
+    one = np.unique(np.concatenate(rows), axis=0)
+    return {"boxes": one[:, :4], "labels": one[:, 4].astype(np.int64)}

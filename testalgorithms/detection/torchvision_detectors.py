@@ -1,0 +1,60 @@
+"""The detectors of torchvision, with weights from files."""
+
+import torch
+from torch import nn
+
+from ianvs.authoring.weight_files import find_weights, fit, read_weights
+from ianvs.testalgorithms.detection.targets import NOTHING
+
+TORCHVISION = ("fasterrcnn_mobilenet_v3_large_320_fpn", "ssdlite320_mobilenet_v3_large")
+ANSWERS = 100  # of a picture
+
+
+class TorchvisionDetector(nn.Module):
+    """A detector that resizes and normalises pictures (B, 3, H, W) in 0..1 itself. Class c is its label c + 1."""
+
+    def __init__(self, name, num_classes):
+        super().__init__()
+        from torchvision.models import get_model
+
+        self.num_classes, self.trained = num_classes, False
+        self.model = get_model(name, weights=None, weights_backbone=None, num_classes=num_classes + 1)
+
+    def fill(self, said, initial):
+        """Load what fits by name and shape from the file `said` and from tensors `initial`; says what did not."""
+        given = [] if said is None else [(read_weights(find_weights(said)), f"weights '{said}'")]
+        given += [] if initial is None else [(initial, "the initial model")]
+        self.trained = bool(given)
+        said = [fit(self.model, state, what)[0] for state, what in given]
+        self.train(self.training)
+        return "; ".join(filter(None, said))
+
+    def train(self, mode=True):
+        """Trained batch normalisation keeps its statistics: batches of a detector are too small for new ones."""
+        super().train(mode)
+        for layer in self.modules():
+            if self.trained and isinstance(layer, nn.BatchNorm2d):
+                layer.eval()
+        return self
+
+    def forward(self, x):
+        """The pictures themselves: what torchvision computes of them depends on whether there are targets."""
+        return x
+
+    def loss(self, x, rows, classes):
+        """The sum of torchvision's losses."""
+        held = rows[..., 4] > NOTHING
+        targets = [{"boxes": r[h, :4], "labels": r[h, 4].long() + 1} for r, h in zip(rows, held, strict=True)]
+        return sum(self.model(list(x), targets).values())
+
+    def answers(self, x, classes):
+        """(B, ANSWERS, 6): x1 y1 x2 y2 score label; -inf as the score where there are fewer."""
+        found = x.new_full((len(x), ANSWERS, 6), -torch.inf)
+        for rows, one in zip(found, self.model(list(x)), strict=True):
+            of = torch.isin(one["labels"] - 1, classes).nonzero()[:ANSWERS, 0]
+            rows[: len(of), :4], rows[: len(of), 4], rows[: len(of), 5] = (
+                one["boxes"][of],
+                one["scores"][of],
+                (one["labels"][of] - 1).to(rows.dtype),
+            )
+        return found

@@ -1,0 +1,51 @@
+"""A base class for several labels: TorchLearner with a logit and an answer of its own for each class."""
+
+from types import MappingProxyType
+
+import torch
+from torch import nn
+
+from ianvs.authoring import TorchLearner
+from ianvs.base.errors import PluginError, require_known
+from ianvs.testalgorithms.multilabel.multilabel_losses import asymmetric_loss, binary_cross_entropy
+from ianvs.testalgorithms.nets import scene_body
+
+LOSSES = MappingProxyType({"bce": binary_cross_entropy, "asl": asymmetric_loss})
+
+
+class MultilabelLearner(TorchLearner):
+    """Trains on each round's samples, each class by itself; by itself, plain fine-tuning.
+
+    In the hooks, y is (N, num_classes) uint8, 1 where a sample has the label; a label that the round does not teach is
+    a 0 in it.
+
+    criterion: "bce", binary cross-entropy, or "asl", asymmetric loss, over the classes seen so far.
+    network: also "scene", `scene_body` with two `widths` and the maximum over all places, so that a small object counts
+    as much as a large one.
+    """
+
+    def __init__(self, *, network="scene", widths=(16, 32), criterion="bce", **training):
+        super().__init__(network=network, widths=widths, **training)
+        require_known("criterion", criterion, LOSSES)
+        self.criterion = LOSSES[criterion]
+
+    def build_network(self, input_shape, num_classes):
+        if self.architecture != "scene":
+            return super().build_network(input_shape, num_classes)
+        widths = self._options["widths"]
+        body = scene_body(input_shape[0], widths)
+        return nn.Sequential(body, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(widths[1], num_classes))
+
+    def check_exam(self, *, kind, **facts):
+        if kind != "multilabel":
+            raise PluginError(f"{type(self).__name__} answers several labels, but this exam is one of {kind}.")
+        super().check_exam(kind="classification", **facts)
+
+    def loss(self, batch):
+        seen = torch.isfinite(batch.logits[0]).nonzero()[:, 0]
+        return self.criterion(batch.outputs, batch.y, seen)
+
+    def predict(self, data, **context):
+        """(N, num_classes) probabilities; -inf for classes that were not taught yet, and so are never answered."""
+        logits = self.answer_logits(data, **context)
+        return torch.where(logits > -torch.inf, logits.sigmoid(), -torch.inf).cpu().numpy()

@@ -1,0 +1,1 @@
+"""Numbers in place of classes: truths and answers are floats, (N,) or (N, D)."""

@@ -1,0 +1,1 @@
+"""What a testenv can ask beside answers. Each is a file, and an entry point of the group `ianvs.questions`."""

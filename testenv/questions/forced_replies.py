@@ -1,0 +1,48 @@
+"""What a language model makes of the true replies, token by token (teacher forcing); taken on trust."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.exam.questions import About, Question, on_host
+
+__all__ = ["TeacherForced"]
+
+
+class TeacherForced(Question):
+    name: ClassVar[str] = "teacher_forced"
+    method: ClassVar[str] = "teacher_forced"
+    extras: ClassVar[tuple[str, ...]] = ("right_tokens", "tokens", "log_likelihood")
+    wanted: ClassVar[str] = (
+        "what it makes of the true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood"
+    )
+    shows_labels: ClassVar[bool] = True
+    of_type: ClassVar[str] = "conversation"
+
+    def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[np.float64]:
+        wanted = f"return ({samples}, 3) numbers: for each conversation right tokens, tokens, log-likelihood"
+        found = on_host(found)
+        try:
+            array = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise PluginError(f"{who} returned {type(found).__name__} ({error}): {wanted}.") from None
+        if array.shape != (samples, len(self.extras)):
+            raise PluginError(f"{who} returned shape {array.shape}: {wanted}.")
+        right, tokens, likelihood = array.T
+        counts = array[:, :2]
+        wrong = (
+            ~np.isfinite(counts).all(axis=1) | (counts != np.floor(counts)).any(axis=1) | (right < 0) | (right > tokens)
+        )
+        wrong |= np.isnan(likelihood) | (likelihood > 0)
+        if wrong.any():
+            row = [float(value) for value in array[int(np.flatnonzero(wrong)[0])]]
+            form = "whole numbers, the first not the larger, and the natural log of a probability, at most 0"
+            raise PluginError(f"{who} returned {row} for a conversation: {wanted}; {form}.")
+        return array
+
+    def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+        right, tokens, likelihood = said.T
+        counts = (right.astype(np.int64), tokens.astype(np.int64), likelihood.copy())
+        return dict(zip(self.extras, counts, strict=True))

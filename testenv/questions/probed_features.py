@@ -1,0 +1,56 @@
+"""Features, for a linear probe: what the representation tells, whatever the last layer does."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.exam.questions import About, Question, on_host
+
+__all__ = ["LinearProbe"]
+
+ITERATIONS = 1000
+
+
+class LinearProbe(Question):
+    name: ClassVar[str] = "linear_probe"
+    method: ClassVar[str] = "features"
+    extras: ClassVar[tuple[str, ...]] = ("probe",)
+    wanted: ClassVar[str] = "(N, D), the features behind its answers"
+    fits: ClassVar[bool] = True
+    of_classes: ClassVar[bool] = True
+
+    def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[np.float32]:
+        array = np.asarray(on_host(found), dtype=np.float32)
+        if array.ndim != 2 or len(array) != samples:
+            raise PluginError(f"{who} returned shape {array.shape}: return (N, D), N = {samples}.")
+        if not np.isfinite(array).all():
+            raise PluginError(f"{who} returned numbers that are infinite or nan.")
+        return array
+
+    def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+        assert about.fitted is not None and about.labels is not None, "it fits"
+        return {"probe": probed_labels(about.fitted, about.labels, said, about.count)}
+
+
+def probed_labels(
+    fitted_on: NDArray[np.float32], labels: NDArray[np.int64], asked: NDArray[np.float32], classes: int
+) -> NDArray[Any]:
+    """(N,) labels of a test set as a probe predicts them; the learner's weights stay as they are.
+
+    The probe is multinomial logistic regression (L2, C = 1) on standardised features, fitted for each test set on the
+    training samples of its round, also of rounds to come (Davari et al. 2022, arXiv 2203.13381, section 3).
+    fitted_on: (M, D) features of samples with `labels` (M,). asked: (N, D). classes: how many the exam has.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    kept = np.min_scalar_type(max(classes - 1, 1))
+    if len(np.unique(labels)) == 1:  # nothing to tell apart
+        return np.full(len(asked), labels[0], dtype=kept)
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=ITERATIONS))
+    probe.fit(fitted_on, labels)
+    predicted: NDArray[Any] = probe.predict(asked).astype(kept)
+    return predicted

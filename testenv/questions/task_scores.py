@@ -1,0 +1,54 @@
+"""Scores of all classes, to look for the likeliest class of a sample's own task, which the learner is not told."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.exam.questions import About, Question, on_host
+
+__all__ = ["TaskScores"]
+
+
+class TaskScores(Question):
+    name: ClassVar[str] = "task_scores"
+    method: ClassVar[str] = "scores"
+    extras: ClassVar[tuple[str, ...]] = ("task_labels",)
+    wanted: ClassVar[str] = "(N, num_classes) numbers, one for each class"
+    may_lack: ClassVar[str] = "task scores"
+    of_classes: ClassVar[bool] = True
+
+    def lacks(self, plugin: object) -> str:
+        """Scores that it inherits beside a predict() of its own are another model's."""
+        if why := super().lacks(plugin):
+            return why
+        kind = type(plugin)
+        places = {name: next((i for i, one in enumerate(kind.__mro__) if name in vars(one)), -1) for name in _METHODS}
+        if places["predict"] < places["scores"]:
+            return f"{kind.__name__} has a predict() of its own, and the scores() of another class"
+        return ""
+
+    def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[np.float32]:
+        array = np.asarray(on_host(found))
+        if array.shape != (samples, classes) or array.dtype.kind not in "iuf":
+            form = f"{array.dtype} {array.shape}"
+            raise PluginError(f"{who} returned {form}: return ({samples}, {classes}) numbers, one for each class.")
+        scores = array.astype(np.float32)
+        if np.isnan(scores).any() or np.isposinf(scores).any():
+            raise PluginError(f"{who} returned nan or infinity: the higher a score the likelier, -inf for never.")
+        return scores
+
+    def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+        return {"task_labels": labels_within(said, about.classes)}
+
+
+_METHODS = ("predict", "scores")
+
+
+def labels_within(scores: NDArray[np.float32], classes: Sequence[int]) -> NDArray[np.int64]:
+    """(N,) the likeliest of `classes`, of equal ones the first by index; -1 where all of them are ruled out."""
+    among = np.sort(np.asarray(classes, dtype=np.int64))
+    chosen = scores[:, among]
+    return np.where(np.isneginf(chosen).all(axis=1), -1, among[chosen.argmax(axis=1)])
