@@ -56,7 +56,7 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
             {f"after {record.rounds[k - 1]}": one[Asked(j)].labels for k, one in stored.items() if Asked(j) in one}
             for j in range(len(truth))
         ]
-        lines = list(_of_boxes(record, pictures, truth, said, palette, used))[:most]
+        lines += list(_of_boxes(record, pictures, truth, said, palette, used))[:most]
     names = record.tests if len(record.tests) == len(truth) else ["test"] * len(truth)
     for j, name in enumerate(names if record.shows == "label pictures" else ()):
         found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
