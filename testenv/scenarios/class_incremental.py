@@ -6,6 +6,7 @@ METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -27,7 +28,8 @@ class ByClasses(Scenario):
     """Each round has classes of its own.
 
     rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others.
-    class_order: names or indices. order_seed: a seeded random order. Neither: the order of the class list.
+    class_order: names or indices; "alphabetical" (VOC's, ILOD); or "shuffled_123", numpy's legacy shuffle with that seed
+    (CL-DETR; PyCIL's is shuffled_1993). order_seed: a seeded random order. Neither: the order of the class list.
 
     Where a sample may be of several classes (boxes, several labels), only those of the round are told. cut:
     "overlapping" (default): a round is of all samples with one of its classes, so a sample may come again (ILOD,
@@ -38,7 +40,7 @@ class ByClasses(Scenario):
     """
 
     first: int | None = Field(None, ge=1)
-    class_order: list[str | int] | None = None
+    class_order: list[str | int] | str | None = None
     order_seed: int | None = Field(None, ge=0)
     cut: Literal["overlapping", "disjoint", "exclusive"] | None = None
     tests: Literal["all", "containing"] | None = None
@@ -47,6 +49,9 @@ class ByClasses(Scenario):
     def _one_order(self) -> ByClasses:
         if self.class_order is not None and self.order_seed is not None:
             raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
+        if isinstance(self.class_order, str) and not re.fullmatch(r"alphabetical|shuffled_\d{1,9}", self.class_order):
+            known = "a list of all classes, alphabetical, or shuffled_SEED such as shuffled_123"
+            raise ValueError(f"`class_order` is '{self.class_order}'; expected {known}.")
         return self
 
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
@@ -117,6 +122,11 @@ class ByClasses(Scenario):
             if self.order_seed is None:
                 return list(range(len(names)))
             return [int(i) for i in np.random.default_rng(self.order_seed).permutation(len(names))]
+        if isinstance(self.class_order, str):
+            if self.class_order == "alphabetical":
+                return sorted(range(len(names)), key=lambda position: names[position])
+            seed = int(self.class_order.removeprefix("shuffled_"))
+            return [int(i) for i in np.random.RandomState(seed).permutation(len(names))]
         index = {name: position for position, name in enumerate(names)}
         order = []
         for item in self.class_order:

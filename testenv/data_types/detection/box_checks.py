@@ -1,82 +1,96 @@
-"""What is refused of truths and answers, with the number of the sample and a remedy; what passes comes back packed."""
+"""What is refused of truths and answers, with the number of the sample and a remedy; what passes is lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, IanvsError, PluginError, closest, one_line
-from ianvs.testenv.data_types.detection.packed_boxes import FLAGS, Packed, cut_answers, pack
+from ianvs.base.errors import PluginError, closest, one_line
+from ianvs.testenv.data_types.detection.box_overlaps import Boxes, box_areas
 
-__all__ = ["MAX_DETECTIONS", "pack_answers", "pack_labels"]
+__all__ = ["MAX_DETECTIONS", "checked_answers", "checked_labels"]
 
 MAX_DETECTIONS = 100  # of a picture and class, as COCO's evaluation
+FLAGS = ("iscrowd", "difficult")
 _OPTIONAL = (*FLAGS, "area")
 _COLUMNS = 6  # x1 y1 x2 y2 score label
+_TYPES: dict[str, Any] = {"labels": np.int64, "iscrowd": np.uint8, "difficult": np.uint8}
+
+Lists = dict[str, list[Any]]
 
 
-def pack_labels(y: Sequence[Any], num_classes: int, name: str = "y", first: int = 0) -> Packed:
+def checked_labels(y: Sequence[Any], num_classes: int | None) -> list[Lists]:
     """The truths of pictures, each a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`, `area`.
 
-    name, first: what errors call the list, and the number of its first sample. Raises DataError.
+    num_classes: None: as many as the highest label needs. Raises ValueError, which names the sample.
     """
-    return _packed(y, ("boxes", "labels"), _OPTIONAL, num_classes, DataError, name, first)
+    return _lists(*_checked(y, ("boxes", "labels"), _OPTIONAL, num_classes))
 
 
-def pack_answers(
-    answers: Any,
-    count: int,
-    num_classes: int,
-    max_detections: int = MAX_DETECTIONS,
-    name: str = "predict",
-    first: int = 0,
-) -> Packed:
+def checked_answers(answers: Any, count: int, num_classes: int, where: str, most: int = MAX_DETECTIONS) -> list[Lists]:
     """Answers to `count` pictures, each a mapping of `boxes`, `labels` and `scores`, or (m, 6) x1 y1 x2 y2 score label.
 
-    Of each picture and class the first `max_detections` by score are kept. name, first: what errors call the method,
-    and the number of the first sample. Raises PluginError.
+    Of each picture and class the `most` with the highest scores are kept, of equal ones the first. where: who gave
+    them. Raises PluginError.
     """
     if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
-        message = f"{name} returned {type(answers).__name__}; expected a list with boxes, labels and scores of each"
+        message = f"{where} returned {type(answers).__name__}; expected a list with boxes, labels and scores of each"
         raise PluginError(f"{message} picture.")
     if len(answers) != count:
-        message = f"{name} returned {len(answers)} answers for {count} pictures; expected one for each"
+        message = f"{where} returned {len(answers)} answers for {count} pictures; expected one for each"
         raise PluginError(f"{message}, with boxes of shape (0, 4) where there is nothing.")
-    packed = _packed(answers, ("boxes", "labels", "scores"), (), num_classes, PluginError, name, first)
-    return cut_answers(packed, max_detections)
+    try:
+        offsets, columns = _checked(answers, ("boxes", "labels", "scores"), (), num_classes)
+    except ValueError as error:
+        raise PluginError(f"{where}, {error}") from None
+    pictures = np.repeat(np.arange(count), np.diff(offsets))
+    order = np.lexsort((-columns["scores"], columns["labels"], pictures))  # stable
+    groups = np.stack([pictures, columns["labels"]])[:, order]
+    places = np.arange(len(order))
+    begins = np.where((np.diff(groups, axis=1, prepend=-1) != 0).any(axis=0), places, 0)
+    kept = np.zeros(len(order), dtype=bool)
+    kept[order] = places - np.maximum.accumulate(begins) < most
+    offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+    return _lists(offsets, {key: values[kept] for key, values in columns.items()})
 
 
-def _packed(
-    items: Sequence[Any],
-    required: Sequence[str],
-    optional: Sequence[str],
-    num_classes: int,
-    refused: type[IanvsError],
-    name: str,
-    first: int,
-) -> Packed:
-    rows = []
+def _checked(
+    items: Sequence[Any], required: Sequence[str], optional: Sequence[str], num_classes: int | None
+) -> tuple[NDArray[np.int64], Boxes]:
+    """(offsets (N+1,), the columns of all). A key that some of the items lack is 0 there, or the area of the box."""
+    rows: list[Boxes] = []
     for i, item in enumerate(items):
         try:
             rows.append(_arrays(item, required, optional))
         except ValueError as error:
-            raise refused(f"{name}, sample {first + i}: {error}") from None
-    packed = pack(rows) if rows else pack([{key: np.empty((0, 4) if key == "boxes" else 0) for key in required}])
-    if not rows:
-        packed["offsets"] = packed["offsets"][:1]
-    if problem := _wrong_value(packed, num_classes):
-        row, message = problem
-        sample = int(np.searchsorted(packed["offsets"], row, side="right")) - 1
-        where = f"{name}, sample {first + sample}, box {row - packed['offsets'][sample]}"
-        raise refused(f"{where}: {message}")
-    types = {"labels": np.int64, **dict.fromkeys(FLAGS, np.uint8)}
-    return {key: values.astype(types[key]) if key in types else values for key, values in packed.items()}
+            raise ValueError(f"sample {i}: {error}") from None
+    offsets = np.cumsum([0, *(len(row["labels"]) for row in rows)], dtype=np.int64)
+    none = {key: np.empty((0, 4) if key == "boxes" else 0) for key in required}
+    keys = dict.fromkeys(key for row in (none, *rows) for key in row)
+    columns = {key: np.concatenate([_column(row, key) for row in (none, *rows)]) for key in keys}
+    if problem := _wrong_value(columns, num_classes):
+        row_, message = problem
+        sample = int(np.searchsorted(offsets, row_, side="right")) - 1
+        raise ValueError(f"sample {sample}, box {row_ - offsets[sample]}: {message}")
+    return offsets, {key: values.astype(_TYPES.get(key, np.float64)) for key, values in columns.items()}
 
 
-def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def _column(row: Boxes, key: str) -> NDArray[Any]:
+    if key in row:
+        return row[key]
+    return box_areas(row["boxes"]) if key == "area" else np.zeros(len(row["labels"]))
+
+
+def _lists(offsets: NDArray[np.int64], columns: Boxes) -> list[Lists]:
+    ends = pairwise(offsets.tolist())
+    return [{key: values[start:end].tolist() for key, values in columns.items()} for start, end in ends]
+
+
+def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxes:
     """Of one picture; `boxes` (n, 4), others (n,). Raises ValueError."""
     expected = f"expected {', '.join(required)}" + (f", and maybe {', '.join(optional)}" if optional else "")
     if not isinstance(item, Mapping):
@@ -122,7 +136,7 @@ def _numbers(values: Any, what: str) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def _wrong_value(packed: Packed, num_classes: int) -> tuple[int, str] | None:
+def _wrong_value(packed: Boxes, num_classes: int | None) -> tuple[int, str] | None:
     """(row, what is wrong with it) of the first slip."""
     boxes, labels = packed["boxes"], packed["labels"]
     for key in ("boxes", "scores", "area"):
@@ -136,9 +150,11 @@ def _wrong_value(packed: Packed, num_classes: int) -> tuple[int, str] | None:
             row = int(np.argmax(wrong))
             message = f"{_said(boxes[row])} has {axis}2 < {axis}1. Boxes are x1 y1 x2 y2"
             return row, f"{message}: if these are x y width height, add x and y to them."
-    if (wrong := (labels != np.floor(labels)) | (labels < 0) | (labels >= num_classes) | ~np.isfinite(labels)).any():
+    most = np.inf if num_classes is None else num_classes
+    if (wrong := (labels != np.floor(labels)) | (labels < 0) | (labels >= most) | ~np.isfinite(labels)).any():
         row = int(np.argmax(wrong))
-        message = f"label {labels[row]:g} is none of 0 to {num_classes - 1}, whole numbers from 0"
+        known = "a whole number from 0" if num_classes is None else f"one of 0 to {num_classes - 1}"
+        message = f"label {labels[row]:g} is not {known}"
         return row, f"{message}. If 0 is the background (as in torchvision), take 1 off."
     for key in FLAGS:
         if key in packed and (wrong := ~np.isin(packed[key], (0, 1))).any():

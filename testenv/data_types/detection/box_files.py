@@ -16,7 +16,7 @@ SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 
 
 class BoxFiles(NamedTuple):
-    """Pictures by their paths, a label of each as `pack_labels` takes them, and names of the classes."""
+    """Pictures by their paths, a label of each as `checked_labels` takes them, and names of the classes."""
 
     pictures: list[Path]
     labels: list[Mapping[str, NDArray[Any]]]

@@ -1,18 +1,24 @@
-"""Which answers overlap which truths of the same picture, for one class at a time."""
+"""Boxes of many pictures as flat columns, and which answers overlap which truths, for one class at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.testenv.data_types.detection.packed_boxes import Packed, ragged_rows
+from ianvs.exam.metrics.ragged import Ragged
 
-__all__ = ["Pairs", "by_class", "overlaps"]
+__all__ = ["ANSWER", "TRUTH", "Boxes", "Pairs", "box_areas", "boxes_of", "by_class", "overlaps"]
 
+Boxes = dict[str, NDArray[Any]]
+"""M boxes: the columns of TRUTH or ANSWER, and `pictures` (M,) int64, ascending: whose they are."""
+
+_BOXES, _LABELS, _FLAGS, _NUMBERS = np.empty((0, 4)), np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0)
+TRUTH: Boxes = {"boxes": _BOXES, "labels": _LABELS, "iscrowd": _FLAGS, "difficult": _FLAGS, "area": _NUMBERS}
+ANSWER: Boxes = {"boxes": _BOXES, "labels": _LABELS, "scores": _NUMBERS}
 _BLOCK = 1 << 20  # pairs that are compared at once: some 100 MB
 
 
@@ -24,22 +30,25 @@ class Pairs(NamedTuple):
     ious: NDArray[np.float64]
 
 
-def by_class(packed: Packed, num_classes: int) -> Iterator[Packed]:
-    """The boxes of each class in turn: `pictures` (M,) ascending in place of `offsets`; answers of one by -score."""
-    pictures = np.repeat(np.arange(len(packed["offsets"]) - 1), np.diff(packed["offsets"]))
-    keys = (packed["labels"],) if "scores" not in packed else (-packed["scores"], pictures, packed["labels"])
+def boxes_of(stored: Ragged, fields: Boxes) -> Boxes:
+    """The columns `fields` of all pictures."""
+    return {"pictures": stored.column("labels")[1], **{name: stored.column(name)[0] for name in fields}}
+
+
+def by_class(boxes: Boxes, classes: Sequence[int]) -> Iterator[Boxes]:
+    """The boxes of each of `classes` in turn; answers of one picture by -score."""
+    pictures = boxes["pictures"]
+    keys = (boxes["labels"],) if "scores" not in boxes else (-boxes["scores"], pictures, boxes["labels"])
     order = np.lexsort(keys)  # stable, the last key first
-    ends = np.searchsorted(packed["labels"][order], np.arange(num_classes + 1))
-    columns = {**packed, "pictures": pictures}
-    for start, end in pairwise(ends):
-        rows = order[start:end]
-        yield {key: values[rows] for key, values in columns.items() if key != "offsets"}
+    found = boxes["labels"][order]
+    for start, end in zip(np.searchsorted(found, classes), np.searchsorted(found, classes, side="right"), strict=True):
+        yield {key: values[order[start:end]] for key, values in boxes.items()}
 
 
 def overlaps(
-    answers: Packed, truths: Packed, minimum: float, crowd: NDArray[np.bool_] | None = None, extra: float = 0.0
+    answers: Boxes, truths: Boxes, minimum: float, crowd: NDArray[np.bool_] | None = None, extra: float = 0.0
 ) -> Pairs:
-    """All pairs whose IoU is at least `minimum`, which is above 0, of the boxes of one class as `by_class` gives them.
+    """All pairs of boxes of a picture whose IoU is at least `minimum`, which is above 0.
 
     crowd: (G,) truths for which the area of the answer stands in place of the union. extra: pixels that a box has
     beyond x2 - x1 and y2 - y1; 1 where coordinates are of pixels that are inside.
@@ -49,13 +58,14 @@ def overlaps(
     sums = np.cumsum(counts)
     edges = np.searchsorted(sums, np.arange(0, max(1, counts.sum()), _BLOCK), side="right")
     found: list[Pairs] = []
-    for start, end in zip(edges, [*edges[1:], len(counts)], strict=True):
-        rows, columns = ragged_rows(first[start:end], counts[start:end])
-        rows += start
+    for start, end in pairwise([*edges, len(counts)]):
+        rows = np.repeat(np.arange(start, end), counts[start:end])
+        columns = np.arange(len(rows)) + np.repeat((first - sums + counts)[start:end], counts[start:end])
+        columns += sums[start] - counts[start] if start < end else 0
         a, b = answers["boxes"][rows], truths["boxes"][columns]
         inner = np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]) + extra
         both = np.where((inner > 0).all(axis=1), inner[:, 0] * inner[:, 1], 0.0)
-        area_a, area_b = ((box[:, 2] - box[:, 0] + extra) * (box[:, 3] - box[:, 1] + extra) for box in (a, b))
+        area_a, area_b = box_areas(a, extra), box_areas(b, extra)
         union = area_a + area_b - both
         if crowd is not None:
             union = np.where(crowd[columns], area_a, union)
@@ -65,3 +75,9 @@ def overlaps(
     rows, columns, ious = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.lexsort((columns, ious, rows))
     return Pairs(rows[order], columns[order], ious[order])
+
+
+def box_areas(boxes: NDArray[np.float64], extra: float = 0.0) -> NDArray[np.float64]:
+    """(M,) in square pixels."""
+    areas: NDArray[np.float64] = (boxes[:, 2] - boxes[:, 0] + extra) * (boxes[:, 3] - boxes[:, 1] + extra)
+    return areas

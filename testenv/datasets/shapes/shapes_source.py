@@ -12,6 +12,7 @@ from pydantic import Field
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples
 from ianvs.exam.data.cache import cached_arrays
+from ianvs.exam.data.listing import column
 from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource
 from ianvs.testenv.datasets.shapes.make_shapes import TEXTURES, VERSION, make_shapes, multi_hot
 from ianvs.testenv.datasets.shapes.outlines import OUTLINES
@@ -69,12 +70,10 @@ class Shapes(GeneratedSource):
         return Dataset(str(spec.name), self.kind, train, test, tuple(OUTLINES), fingerprint)
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """(N,) objects: {"boxes": (n, 4), "labels": (n,)} of each picture."""
+        """(N,) objects: of each picture a mapping of lists, boxes (n, 4) and labels (n,)."""
         ends = np.cumsum(arrays[f"counts_{part}"])[:-1]
         boxes, labels = (np.split(np.array(arrays[f"{name}_{part}"]), ends) for name in ("boxes", "y"))
-        targets = np.empty(len(boxes), dtype=object)
-        targets[:] = [{"boxes": b, "labels": c} for b, c in zip(boxes, labels, strict=True)]
-        return targets
+        return column([{"boxes": b.tolist(), "labels": c.tolist()} for b, c in zip(boxes, labels, strict=True)])
 
 
 class ShapesMultilabel(Shapes):

@@ -6,7 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
+
+from ianvs.base.types import Predictions
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.listing import column
+from ianvs.exam.data.parts import Part
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.testenv.data_types.detection.box_checks import checked_answers, checked_labels
+from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes, boxes_of
+from ianvs.testenv.data_types.detection.detection_type import Detection
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "detection.json").read_text())
 CASES = GOLDEN["cases"]
@@ -38,3 +48,23 @@ def scenes(draw: st.DrawFn, classes: int = 3, most: int = 8) -> tuple[list[Targe
     pictures = draw(st.integers(1, 4))
     truths = [draw(targets(classes, most, answer=False)) for _ in range(pictures)]
     return truths, [draw(targets(classes, most, answer=True)) for _ in range(pictures)]
+
+
+def record(
+    truths: list[Target], answers: list[Target], classes: int, most: int = 100, **about: Any
+) -> EvaluationRecord:
+    """What metrics see of truths and answers."""
+    kind, count = Detection(), len(truths)
+    samples = Samples(np.zeros(count), column(checked_labels(truths, classes)), np.arange(count).astype(str))
+    part = Part(samples, np.arange(count))
+    said: Predictions = kind.kept(
+        [(part, kind.packed(checked_answers(answers, count, classes, "predict", most)))], classes
+    )
+    empty = EvaluationRecord(tuple(map(str, range(classes))), **about)
+    return kind.record(empty, kind.truth(samples, part.positions), said)
+
+
+def columns(truths: list[Target], answers: list[Target], classes: int) -> tuple[Boxes, Boxes, range, int]:
+    """What evaluations take: all answers of a class, however many."""
+    seen: Any = record(truths, answers, classes, most=10**9)
+    return boxes_of(seen.y_true, TRUTH), boxes_of(seen.y_pred, ANSWER), range(classes), len(truths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.base.errors import DataError, PluginError
-from ianvs.testenv.data_types.detection.box_checks import pack_answers, pack_labels
-from ianvs.testenv.data_types.detection.packed_boxes import (
-    containing,
-    cut_answers,
-    join,
-    limit,
-    limit_target,
-    take,
-    unpack,
-)
+from ianvs.base.errors import PluginError
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.listing import column
+from ianvs.exam.metrics.ragged import Ragged
+from ianvs.testenv.data_types.detection.box_checks import checked_answers, checked_labels
+from ianvs.testenv.data_types.detection.detection_type import Detection
 from tests.testenv.data_types.boxes import scenes, targets
 
 EMPTY = {"boxes": np.empty((0, 4)), "labels": []}
@@ -32,8 +28,8 @@ SLIPS = {
     "a box that is infinite": ({"boxes": [[-np.inf, 2, 3, 4]]}, "box 0: boxes holds .* finite"),
     "x2 below x1": ({"boxes": [[10, 2, 3, 4]]}, "x2 < x1.* x y width height, add"),
     "y2 below y1": ({"boxes": [[1, 20, 3, 4]]}, "y2 < y1"),
-    "a label too high": ({"labels": [3]}, "label 3 is none of 0 to 2.*background"),
-    "a label below 0": ({"labels": [-1]}, "label -1 is none of 0 to 2"),
+    "a label too high": ({"labels": [3]}, "label 3 is not one of 0 to 2.*background"),
+    "a label below 0": ({"labels": [-1]}, "label -1 is not one of 0 to 2"),
     "a label that is no whole number": ({"labels": [0.5]}, "label 0.5"),
     "labels of another length": ({"labels": [1, 1]}, r"labels have shape \(2,\).*one entry for each box"),
     "boxes of three numbers": ({"boxes": [[1, 2, 3]]}, r"shape \(1, 3\).*\(0, 4\)"),
@@ -46,15 +42,15 @@ SLIPS = {
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_truth_is_refused_with_its_number(slip: str) -> None:
     wrong, words = SLIPS[slip]
-    with pytest.raises(DataError, match=rf"^y, sample 12.*{words}"):
-        pack_labels([EMPTY, ONE, ONE | wrong], 3, first=10)
+    with pytest.raises(ValueError, match=rf"^sample 2.*{words}"):
+        Detection().read([EMPTY, ONE, ONE | wrong], ("a", "b", "c"))
 
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_an_answer_is_refused_with_its_number(slip: str) -> None:
     wrong, words = SLIPS[slip]
     with pytest.raises(PluginError, match=rf"^predict, sample 1.*{words}"):
-        pack_answers([SURE, SURE | wrong], 2, 3)
+        checked_answers([SURE, SURE | wrong], 2, 3, "predict")
 
 
 @pytest.mark.parametrize(
@@ -68,8 +64,8 @@ def test_an_answer_is_refused_with_its_number(slip: str) -> None:
     ],
 )
 def test_flags_and_areas_of_truths_are_checked(wrong: dict[str, Any], words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        pack_labels([ONE | wrong], 3)
+    with pytest.raises(ValueError, match=words):
+        checked_labels([ONE | wrong], 3)
 
 
 @pytest.mark.parametrize(
@@ -85,83 +81,79 @@ def test_flags_and_areas_of_truths_are_checked(wrong: dict[str, Any], words: str
 )
 def test_answers_of_another_form_are_refused(answers: Any, words: str) -> None:
     with pytest.raises(PluginError, match=words):
-        pack_answers(answers, 2, 3)
+        checked_answers(answers, 2, 3, "predict")
 
 
 def test_a_truth_that_is_no_mapping_is_refused() -> None:
-    with pytest.raises(DataError, match=r"^y, sample 1: a truth is a mapping, this is list"):
-        pack_labels([ONE, [[1, 2, 3, 4, 0]]], 3)
+    with pytest.raises(ValueError, match=r"^sample 1: a truth is a mapping, this is list"):
+        Detection().read([ONE, [[1, 2, 3, 4, 0]]], None)
+
+
+def test_classes_without_names_are_counted() -> None:
+    labels, classes = Detection().read([EMPTY, ONE], None)
+    assert classes == ("0", "1")
+    assert labels[1] == {"boxes": [[1, 2, 3, 4]], "labels": [1]}
+    with pytest.raises(ValueError, match=r"there is no box in any picture\. Name the `classes`"):
+        Detection().read([EMPTY], None)
+    with pytest.raises(ValueError, match="it is int; expected a list with a mapping"):
+        Detection().read(3, None)
 
 
 def test_tensors_and_rows_of_six_numbers_are_answers() -> None:
     tensors = {key: torch.tensor(values) for key, values in SURE.items()}
     tensors["scores"] = tensors["scores"].bfloat16().requires_grad_()
     rows = np.array([[1, 2, 3, 4, 0.5, 1]])
-    packed = pack_answers([tensors, rows, torch.tensor(rows), SURE, np.empty((0, 6)), []], 6, 3)
-    assert packed["offsets"].tolist() == [0, 1, 2, 3, 4, 4, 4]
-    assert packed["boxes"].tolist() == [[1, 2, 3, 4]] * 4
-    assert (packed["labels"].tolist(), packed["scores"].tolist()) == ([1] * 4, [0.5] * 4)
-
-
-def test_packed_arrays_are_flat_and_of_numbers() -> None:
-    packed = pack_labels([EMPTY, ONE | {"iscrowd": [1]}, ONE | {"area": [7]}], 3)
-    types = {key: (values.dtype, values.shape) for key, values in packed.items()}
-    assert types == {
-        "offsets": (np.int64, (4,)),
-        "boxes": (np.float64, (2, 4)),
-        "labels": (np.int64, (2,)),
-        "iscrowd": (np.uint8, (2,)),
-        "area": (np.float64, (2,)),
-    }
-    assert packed["iscrowd"].tolist() == [1, 0]
-    assert packed["area"].tolist() == [4, 7]  # of the box where the truth has none
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_pictures_without_boxes_are_packed(count: int) -> None:
-    for packed in (pack_labels([EMPTY] * count, 3), pack_answers([EMPTY | {"scores": []}] * count, count, 3)):
-        assert packed["offsets"].tolist() == [0] * (count + 1)
-        assert packed["boxes"].shape == (0, 4)
-        assert len(unpack(packed)) == count
+    found = checked_answers([tensors, rows, torch.tensor(rows), SURE, np.empty((0, 6)), []], 6, 3, "predict")
+    assert found[:4] == [SURE] * 4
+    assert found[4:] == [{"boxes": [], "labels": [], "scores": []}] * 2
+    assert checked_answers(found, 6, 3, "predict") == found  # where it arrives
 
 
 @settings(max_examples=60, deadline=None)
 @given(scene=scenes(), data=st.data())
-def test_packing_and_its_parts_keep_every_box(scene: Any, data: st.DataObject) -> None:
+def test_what_is_stored_keeps_every_box(scene: Any, data: st.DataObject) -> None:
     truths, _ = scene
-    packed = pack_labels(truths, 3)
-    assert [
-        {key: np.asarray(values).tolist() for key, values in target.items() if len(values)} for target in unpack(packed)
-    ] == [{key: values for key, values in target.items() if len(values)} for target in truths]
-    cut = data.draw(st.integers(1, len(truths)))
-    pieces = [pack_labels(part, 3) for part in (truths[:cut], truths[cut:]) if part]
+    kind = Detection()
+    labels, _ = kind.read(truths, ("a", "b", "c"))
+    assert json.loads(json.dumps(labels.tolist())) == labels.tolist()
+    samples = Samples(np.zeros(len(truths)), labels, np.array(["n"] * len(truths)))
     positions = np.array(data.draw(st.lists(st.integers(0, len(truths) - 1), max_size=5)), dtype=np.int64)
-    taken = take(packed, positions)
-    for key, values in packed.items():
-        np.testing.assert_array_equal(join(pieces)[key], values)
-        expected = [unpack(packed)[i][key] for i in positions] if key != "offsets" else []
-        if expected:
-            np.testing.assert_array_equal(taken[key], np.concatenate(expected))
-    left = unpack(limit(packed, [0, 2]))
-    for i, (target, rest) in enumerate(zip(unpack(packed), left, strict=True)):
-        assert rest["labels"].tolist() == [label for label in target["labels"] if label in (0, 2)]
-        assert limit_target(target, [0, 2])["boxes"].tolist() == rest["boxes"].tolist()
-        assert (i in containing(packed, [0, 2])) == bool(len(rest["labels"]))
+    for position, seen in zip(positions, Ragged(kind.truth(samples, positions)), strict=True):
+        for key, values in truths[position].items():
+            assert seen[key].tolist() == values, key
+    for truth, told, left, held in zip(
+        truths, kind.told(labels), kind.limited(labels, (0, 2)), kind.membership(labels, 3), strict=True
+    ):
+        assert told["boxes"].dtype == np.float64
+        assert told["boxes"].shape == (len(truth["labels"]), 4)
+        assert left["labels"] == [label for label in truth["labels"] if label in (0, 2)]
+        assert left["boxes"] == [b for b, label in zip(truth["boxes"], truth["labels"], strict=True) if label in (0, 2)]
+        assert np.flatnonzero(held).tolist() == sorted(set(truth["labels"]))
+
+
+def test_the_area_of_a_truth_is_that_of_its_box_where_none_is_given() -> None:
+    labels = column(checked_labels([EMPTY, ONE, ONE | {"area": [7]}], 3))
+    samples = Samples(np.zeros(3), labels, np.array(list("abc")))
+    stored = Ragged(Detection().truth(samples, np.arange(3)))
+    assert [truth["area"].tolist() for truth in stored] == [[], [4.0], [7.0]]
+    assert stored[0]["boxes"].shape == (0, 4)
+
+
+def test_boxes_move_where_pictures_are_resized() -> None:
+    labels = column(checked_labels([EMPTY, ONE, ONE | {"area": [7]}], 3))
+    moved = Detection().resized(labels, np.array([[1, 1], [2, 3], [0.5, 1]]))
+    assert [label["boxes"] for label in moved] == [[], [[3, 4, 9, 8]], [[1, 1, 3, 2]]]
+    assert [label["area"] for label in moved] == [[], [24.0], [3.5]]
 
 
 @settings(max_examples=60, deadline=None)
 @given(answers=st.lists(targets(3, 8, answer=True), min_size=1, max_size=4), most=st.integers(1, 3))
 def test_answers_are_cut_by_picture_and_class(answers: Any, most: int) -> None:
-    cut = unpack(pack_answers(answers, len(answers), 3, most))
+    cut = checked_answers(answers, len(answers), 3, "predict", most)
     for answer, rest in zip(answers, cut, strict=True):
         kept = []
         for label in range(3):
             own = [i for i, other in enumerate(answer["labels"]) if other == label]
             kept += sorted(own, key=lambda i: -answer["scores"][i])[:most]
-        assert rest["boxes"].tolist() == [answer["boxes"][i] for i in sorted(kept)]
-        assert rest["scores"].tolist() == [answer["scores"][i] for i in sorted(kept)]
-
-
-def test_cutting_to_more_than_there_are_changes_nothing() -> None:
-    packed = pack_answers([SURE], 1, 3)
-    assert cut_answers(packed, 1) is packed
+        assert rest["boxes"] == [answer["boxes"][i] for i in sorted(kept)]
+        assert rest["scores"] == [answer["scores"][i] for i in sorted(kept)]

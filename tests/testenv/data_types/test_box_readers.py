@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from ianvs.base.errors import DataError
-from ianvs.testenv.data_types.detection.box_checks import pack_labels
+from ianvs.testenv.data_types.detection.box_checks import checked_labels
 from ianvs.testenv.data_types.detection.box_files import BoxFiles
 from ianvs.testenv.data_types.detection.coco_json import read_coco
 from ianvs.testenv.data_types.detection.voc_xml import read_voc, read_voc_index
@@ -26,7 +26,7 @@ def picture(path: Path, size: tuple[int, int] = (200, 100)) -> None:
 
 
 def shown(files: BoxFiles) -> list[dict[str, Any]]:
-    pack_labels(files.labels, len(files.classes))  # what readers return is accepted
+    checked_labels(files.labels, len(files.classes))  # what readers return is accepted
     return [{key: np.asarray(values).tolist() for key, values in label.items()} for label in files.labels]
 
 

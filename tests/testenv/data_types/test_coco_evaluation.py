@@ -9,23 +9,32 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
 from ianvs.exam.metrics import find
+from ianvs.exam.metrics.definition import mean
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.running.scoring import _part
 from ianvs.testenv.data_types.detection import box_overlaps
-from ianvs.testenv.data_types.detection.box_checks import pack_answers, pack_labels
-from ianvs.testenv.data_types.detection.coco_evaluation import CocoEvaluation, coco_evaluation, mean_over
-from ianvs.testenv.data_types.detection.detection_rounds import forgetting_points, old_and_new
-from ianvs.testenv.data_types.detection.packed_boxes import box_areas, containing, take, unpack
-from tests.testenv.data_types.boxes import CASES, GOLDEN, Target, scenes
+from ianvs.testenv.data_types.detection.box_matches import BoxMatches
+from ianvs.testenv.data_types.detection.coco_evaluation import coco_matches, coco_precision, coco_recall
+from tests.testenv.data_types.boxes import CASES, GOLDEN, Target, columns, record, scenes
 
-OURS = {"AP_small": "AP_S", "AP_medium": "AP_M", "AP_large": "AP_L"}
 ARRIVAL = GOLDEN["class_incremental"]
+NAMES = {"AP_small": "AP_S", "AP_medium": "AP_M", "AP_large": "AP_L"}
 
 
-def evaluated(truths: list[Target], answers: list[Target], classes: int) -> CocoEvaluation:
-    packed = pack_answers(answers, len(truths), classes, max_detections=10**9)
-    return coco_evaluation(pack_labels(truths, classes), packed, classes)
+def evaluated(truths: list[Target], answers: list[Target], classes: int) -> BoxMatches:
+    return coco_matches(*columns(truths, answers, classes))
+
+
+def scores(matches: BoxMatches) -> dict[str, float]:
+    parts = {"AP": coco_precision(matches), "AP50": coco_precision(matches, 0, slice(0, 1))}
+    parts |= {"AP75": coco_precision(matches, 0, slice(5, 6))}
+    parts |= {f"AP_{size}": coco_precision(matches, area) for area, size in enumerate("SML", 1)}
+    parts |= {f"AR_{limit}": coco_recall(matches, limit) for limit in (1, 10, 100)}
+    return {name: mean(values[~np.isnan(values)]) for name, values in parts.items()}
 
 
 def numbers(values: Any) -> list[float]:
@@ -33,49 +42,70 @@ def numbers(values: Any) -> list[float]:
     return [np.nan if value is None else value for value in values]
 
 
+def score(name: str, seen: EvaluationRecord) -> Any:
+    metric = find(name)
+    assert metric is not None
+    assert metric.function is not None
+    return metric.function(seen)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_worked_values_are_met(name: str) -> None:
     case = CASES[name]
-    found = evaluated(case["truth"], case["answers"], case["classes"])
+    seen = record(case["truth"], case["answers"], case["classes"], most=10**9)
     expected = dict(case["coco"])
     by_class, at_half = expected.pop("AP_per_class"), expected.pop("AP50_per_class")
-    scores = found.scores()
-    assert [scores[OURS.get(key, key)] for key in expected] == pytest.approx(
+    matches = evaluated(case["truth"], case["answers"], case["classes"])
+    found = scores(matches)
+    assert [found[NAMES.get(key, key)] for key in expected] == pytest.approx(
         numbers(expected.values()), rel=0, abs=1e-9, nan_ok=True
     )
-    assert found.by_class == pytest.approx(numbers(by_class), rel=0, abs=1e-9, nan_ok=True)
-    assert found.precision[:, 0, 0] == pytest.approx(numbers(at_half), rel=0, abs=1e-9, nan_ok=True)
+    for key in expected:
+        if (key := NAMES.get(key, key)) not in ("AR_1", "AR_10"):
+            assert score(key, seen) == pytest.approx(found[key], rel=0, abs=0, nan_ok=True), key
+    assert list(score("per_class_AP", seen).values()) == pytest.approx(numbers(by_class), rel=0, abs=1e-9, nan_ok=True)
+    assert coco_precision(matches, 0, slice(0, 1)) == pytest.approx(numbers(at_half), rel=0, abs=1e-9, nan_ok=True)
 
 
 def test_the_worked_score_matrix_of_classes_that_arrive() -> None:
-    classes, groups = ARRIVAL["classes"], ARRIVAL["groups"]
-    truths = pack_labels(ARRIVAL["truth"], classes)
-    rounds = [pack_answers(answers, len(ARRIVAL["truth"]), classes) for answers in ARRIVAL["answers_after_round"]]
-    whole = [coco_evaluation(truths, answers, classes).by_class for answers in rounds]
-    R = np.array([[mean_over(row, group) for group in groups] for row in whole])
+    truths, groups = ARRIVAL["truth"], ARRIVAL["groups"]
+    R = np.array(
+        [
+            [score("AP", record(truths, answers, ARRIVAL["classes"], labels=tuple(group))) for group in groups]
+            for answers in ARRIVAL["answers_after_round"]
+        ]
+    )
     np.testing.assert_allclose(R, ARRIVAL["R_classes"], rtol=0, atol=1e-9)
-    seen = [mean_over(row, range(groups[k][-1] + 1)) for k, row in enumerate(whole)]
-    assert seen == pytest.approx(ARRIVAL["AP_of_all_seen"], rel=0, abs=1e-9)
-    assert old_and_new(whole[-1], groups) == pytest.approx((ARRIVAL["AP_old"], ARRIVAL["AP_new"]), rel=0, abs=1e-9)
-    points = forgetting_points(whole[0], whole[-1], groups[0])
-    assert points == pytest.approx(ARRIVAL["FPP_of_first_group"], rel=0, abs=1e-9)
-    matrix = ScoreMatrix.of(R)
     for name in ("BWT", "FM"):
         metric = find(name)
         assert metric is not None
         assert metric.function is not None
-        assert metric.function(matrix) == pytest.approx(ARRIVAL[name], rel=0, abs=1e-9)
+        assert metric.function(ScoreMatrix.of(R)) == pytest.approx(ARRIVAL[name], rel=0, abs=1e-9)
 
 
 def test_pictures_without_an_object_of_the_classes_hide_false_alarms() -> None:
-    classes, groups = ARRIVAL["classes"], ARRIVAL["groups"]
-    truths = pack_labels(ARRIVAL["truth"], classes)
+    groups = ARRIVAL["groups"]
     for row, answers in zip(ARRIVAL["R_pictures"], ARRIVAL["answers_after_round"], strict=True):
-        packed = pack_answers(answers, len(ARRIVAL["truth"]), classes)
         for expected, group in zip(row, groups, strict=True):
-            where = containing(truths, group)
-            part = coco_evaluation(take(truths, where), take(packed, where), classes)
-            assert mean_over(part.by_class, group) == pytest.approx(expected, rel=0, abs=1e-9)
+            where = [i for i, label in enumerate(ARRIVAL["truth"]) if set(label["labels"]) & set(group)]
+            part = record([ARRIVAL["truth"][i] for i in where], [answers[i] for i in where], 6, labels=tuple(group))
+            assert score("AP", part) == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scene=scenes(), data=st.data())
+def test_a_score_without_some_pictures_is_that_of_the_others(scene: Any, data: st.DataObject) -> None:
+    """Nothing is matched anew for it: the matches of the whole are cut."""
+    truths, answers = scene
+    kept = np.array(data.draw(st.lists(st.booleans(), min_size=len(truths), max_size=len(truths))), dtype=bool)
+    for name in ("AP", "AP_S", "AR_100", "VOC_AP", "f1_at_iou", "ianvs_pcb_f1"):
+        whole = record(truths, answers, 3)
+        score(name, whole)
+        part = _part(whole, kept)
+        alone = record([t for t, k in zip(truths, kept, strict=True) if k],
+                       [a for a, k in zip(answers, kept, strict=True) if k], 3)  # fmt: skip
+        assert part.rows.keys() == whole.rows.keys()
+        assert score(name, part) == pytest.approx(score(name, alone), rel=0, abs=1e-12, nan_ok=True), name
 
 
 # --- pycocotools ------------------------------------------------------------------------------------------------------
@@ -117,9 +147,9 @@ def assert_as_pycocotools(truths: list[Target], answers: list[Target], classes: 
     stats, by_class = pycocotools_scores(truths, answers, classes)
     found = evaluated(truths, answers, classes)
     names = ("AP", "AP50", "AP75", "AP_S", "AP_M", "AP_L", "AR_1", "AR_10", "AR_100")
-    scores = found.scores()
-    assert [scores[name] for name in names] == pytest.approx(stats[:9].tolist(), rel=0, abs=1e-12, nan_ok=True)
-    assert found.by_class == pytest.approx(by_class, rel=0, abs=1e-12, nan_ok=True)
+    ours = scores(found)
+    assert [ours[name] for name in names] == pytest.approx(stats[:9].tolist(), rel=0, abs=1e-12, nan_ok=True)
+    assert coco_precision(found) == pytest.approx(by_class, rel=0, abs=1e-12, nan_ok=True)
 
 
 @settings(max_examples=150, deadline=None)
@@ -192,11 +222,12 @@ def naive_ap(truths: list[Target], answers: list[Target], label: int, threshold:
 @settings(max_examples=100, deadline=None)
 @given(scene=scenes(classes=2))
 def test_precision_is_that_of_plain_loops(scene: tuple[list[Target], list[Target]]) -> None:
-    found = evaluated(*scene, classes=2).precision
-    for label in range(2):
-        for t in (0, 5, 9):
+    matches = evaluated(*scene, classes=2)
+    for t in (0, 5, 9):
+        found = coco_precision(matches, 0, slice(t, t + 1))
+        for label in range(2):
             expected = naive_ap(*scene, label, 0.5 + 0.05 * t - 1e-12)
-            assert found[label, 0, t] == pytest.approx(expected, rel=0, abs=1e-9, nan_ok=True)
+            assert found[label] == pytest.approx(expected, rel=0, abs=1e-9, nan_ok=True)
 
 
 @settings(max_examples=40, deadline=None)
@@ -206,34 +237,31 @@ def test_blocks_of_pairs_change_no_score(scene: tuple[list[Target], list[Target]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box_overlaps, "_BLOCK", 3)
         in_blocks = evaluated(*scene, classes=3)
-    np.testing.assert_array_equal(whole.precision, in_blocks.precision)
-    np.testing.assert_array_equal(whole.recall, in_blocks.recall)
+    for area in range(4):
+        np.testing.assert_array_equal(coco_precision(whole, area), coco_precision(in_blocks, area))
+    np.testing.assert_array_equal(coco_recall(whole), coco_recall(in_blocks))
 
 
 def test_a_perfect_answer_has_the_epsilon_of_the_source() -> None:
     truth = [{"boxes": [[0, 0, 10, 10]], "labels": [0]}]
     found = evaluated(truth, [truth[0] | {"scores": [1.0]}], 1)
-    assert 1 - 3e-16 <= found.scores()["AP"] < 1
+    assert 1 - 3e-16 <= scores(found)["AP"] < 1
 
 
 def test_the_area_of_the_annotation_counts_before_that_of_the_box() -> None:
     box: Target = {"boxes": [[0, 0, 100, 100]], "labels": [0]}
     answers = [box | {"scores": [1.0]}]
-    of_box, of_mask = evaluated([box], answers, 1).scores(), evaluated([box | {"area": [500]}], answers, 1).scores()
+    of_box, of_mask = (scores(evaluated([truth], answers, 1)) for truth in (box, box | {"area": [500]}))
     assert (of_box["AP_L"] > 0.9, np.isnan(of_box["AP_S"])) == (True, True)
     assert (of_mask["AP_S"] > 0.9, np.isnan(of_mask["AP_L"])) == (True, True)
 
 
 def test_average_precision_of_a_class_does_not_depend_on_other_classes() -> None:
     case = CASES["random_with_crowd_and_ties"]
-    truths = pack_labels(case["truth"], 3)
-    answers = pack_answers(case["answers"], len(case["truth"]), 3)
-    whole = coco_evaluation(truths, answers, 3).by_class
+    truths, answers, _, count = columns(case["truth"], case["answers"], 3)
+    whole = coco_precision(coco_matches(truths, answers, range(3), count))
     for label in range(3):
-        rows = [[{k: v[t["labels"] == label] for k, v in t.items()} for t in unpack(p)] for p in (truths, answers)]
-        alone = coco_evaluation(pack_labels(rows[0], 3), pack_answers(rows[1], len(rows[1]), 3), 3)
-        assert alone.by_class[label] == whole[label]
-    assert (box_areas(truths["boxes"]) >= 0).all()
+        assert coco_precision(coco_matches(truths, answers, [label], count)).tolist() == [whole[label]]
 
 
 def test_of_two_truths_that_overlap_alike_the_later_is_taken() -> None:
@@ -241,4 +269,4 @@ def test_of_two_truths_that_overlap_alike_the_later_is_taken() -> None:
     answer: Target = {"boxes": [[2, 0, 12, 10], [4, 0, 14, 10]], "labels": [0, 0], "scores": [0.9, 0.8]}
     assert_as_pycocotools([truth], [answer], classes=1)
     # The first answer takes the second truth, so the second answer, which fits that one, has none left.
-    assert evaluated([truth], [answer], 1).recall[0, 2, 0] == 0.5
+    assert coco_precision(evaluated([truth], [answer], 1), 0, slice(0, 1)) == pytest.approx(51 / 101)

@@ -6,28 +6,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from ianvs.testenv.data_types.detection.box_checks import pack_answers, pack_labels
-from ianvs.testenv.data_types.detection.packed_boxes import Packed
-from ianvs.testenv.data_types.detection.voc_evaluation import f1_at_iou, ianvs_pcb_f1, voc_ap
-from tests.testenv.data_types.boxes import CASES, Target, scenes
-
-Pair = tuple[Packed, Packed]
-
-
-def packed(truths: list[Target], answers: list[Target], classes: int) -> Pair:
-    return pack_labels(truths, classes), pack_answers(answers, len(truths), classes, max_detections=10**9)
+from ianvs.testenv.data_types.detection.voc_evaluation import (
+    f1_matches,
+    f1_scores,
+    pcb_matches,
+    voc_matches,
+    voc_precision,
+)
+from tests.testenv.data_types.boxes import CASES, Target, columns, scenes
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_worked_values_are_met(name: str) -> None:
     case = CASES[name]
-    pair, classes = packed(case["truth"], case["answers"], case["classes"]), case["classes"]
+    drawn = columns(case["truth"], case["answers"], case["classes"])
     found = {
-        "voc_all_points": voc_ap(*pair, classes),
-        "voc_all_points_plus_1": voc_ap(*pair, classes, pixels="inclusive"),
-        "voc_11_points": voc_ap(*pair, classes, points="11_points"),
-        "ianvs_pcb_f1": ianvs_pcb_f1(*pair, classes),
-        "f1_at_iou_03_all_pictures": f1_at_iou(*pair, classes, iou=0.3, score=-np.inf),
+        "voc_all_points": voc_precision(voc_matches(*drawn)),
+        "voc_all_points_plus_1": voc_precision(voc_matches(*drawn, pixels="inclusive")),
+        "voc_11_points": voc_precision(voc_matches(*drawn), "11_points"),
+        "ianvs_pcb_f1": f1_scores(pcb_matches(*drawn)),
+        "f1_at_iou_03_all_pictures": f1_scores(f1_matches(*drawn, iou=0.3, score=-np.inf)),
     }
     for key, values in found.items():
         expected = [np.nan if value is None else value for value in case[key]["per_class"]]
@@ -39,9 +37,9 @@ def test_the_worked_values_are_met(name: str) -> None:
 def test_answers_below_the_score_are_left_out() -> None:
     truth: Target = {"boxes": [[0, 0, 10, 10]], "labels": [0]}
     answer: Target = {"boxes": [[0, 0, 10, 10], [50, 50, 60, 60]], "labels": [0, 0], "scores": [0.5, 0.49]}
-    pair = packed([truth], [answer], 1)
-    assert f1_at_iou(*pair, 1).tolist() == [1.0]
-    assert f1_at_iou(*pair, 1, score=0.4).tolist() == [2 / 3]
+    drawn = columns([truth], [answer], 1)
+    assert f1_scores(f1_matches(*drawn)).tolist() == [1.0]
+    assert f1_scores(f1_matches(*drawn, score=0.4)).tolist() == [2 / 3]
 
 
 def naive_voc(truths: list[Target], answers: list[Target], label: int, iou: float, extra: float) -> float:
@@ -83,8 +81,8 @@ def naive_voc(truths: list[Target], answers: list[Target], label: int, iou: floa
 @settings(max_examples=150, deadline=None)
 @given(scene=scenes(classes=2))
 def test_precision_is_that_of_plain_loops(scene: tuple[list[Target], list[Target]]) -> None:
-    pair = packed(*scene, 2)
+    drawn = columns(*scene, 2)
     for iou, pixels, extra in ((0.5, "real", 0.0), (0.5, "inclusive", 1.0), (0.25, "real", 0.0)):
         expected = [naive_voc(*scene, label, iou, extra) for label in range(2)]
-        found = voc_ap(*pair, 2, iou=iou, pixels=pixels)  # type: ignore[arg-type]
+        found = voc_precision(voc_matches(*drawn, iou=iou, pixels=pixels))  # type: ignore[arg-type]
         assert found == pytest.approx(expected, rel=0, abs=1e-9, nan_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,23 @@ def test_class_incremental_rounds_hold_disjoint_classes_and_all_samples(data):
         assert r.classes == t.classes
         assert set(dataset.train.y[r.train]) == set(r.classes)
         assert set(dataset.test.y[t.test]) == set(r.classes)
+
+
+def test_named_orders_of_classes():
+    """CL-DETR's code (Liu et al. 2023) shuffles the ids of COCO's 80 classes by numpy's global generator."""
+    eighty = list(range(80))
+    exam = exam_of(dataset_of(eighty, eighty), "class-incremental", {"rounds": 80, "class_order": "shuffled_123"})
+    ids = list(range(80))
+    np.random.seed(123)
+    np.random.shuffle(ids)
+    assert [r.classes[0] for r in exam.rounds] == ids
+    assert ids[:10] == [64, 58, 59, 4, 69, 53, 31, 77, 8, 43]
+    dataset = dataset_of([0, 1, 2], [0, 1, 2])
+    dataset = replace(dataset, classes=("dog", "cat", "cow"))
+    exam = exam_of(dataset, "class-incremental", {"rounds": 3, "class_order": "alphabetical"})
+    assert [r.name for r in exam.rounds] == ["cat", "cow", "dog"]
+    with pytest.raises(ConfigError, match="expected a list of all classes, alphabetical, or"):
+        exam_of(dataset, "class-incremental", {"rounds": 3, "class_order": "shuffled"})
 
 
 @bounded

@@ -143,6 +143,8 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
                     facts["pictures"][f"{part}_{name}"] = f"{encoded.folder.name}/"
                 elif (pictures := _entry_of(values, cache_dir)) is not None:
                     facts["pictures"][f"{part}_{name}"] = pictures
+                elif values.dtype == object and len(values) and not isinstance(values[0], str):  # such as boxes
+                    (folder / f"{part}_{name}.jsonl").write_text("".join(f"{json.dumps(v)}\n" for v in values.tolist()))
                 elif values.dtype == object:
                     _save_texts(folder, f"{part}_{name}", values)
                 else:
@@ -197,6 +199,8 @@ def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) ->
             columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
         elif (folder / f"{kept}.txt").is_file():
             columns[name] = _load_texts(folder, kept)
+        elif (folder / f"{kept}.jsonl").is_file():
+            columns[name] = column([json.loads(line) for line in (folder / f"{kept}.jsonl").read_text().splitlines()])
     return Samples(**columns)
 
 

@@ -32,7 +32,9 @@ from ianvs.exam.data.labels import (
 )
 from ianvs.exam.data.listing import Listing, SourceError, all_different
 from ianvs.exam.data.sources import PARTS
+from ianvs.plugins.loader import load
 
+DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 Parts = tuple[Listing, Listing]  # training, test
 DECODED_BYTES = 2 << 30  # of the decoded pictures of both parts, above which they stay encoded
 
@@ -229,8 +231,10 @@ def _targets(
     """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
     if listing.label_form == "class":
         return class_indices(listing, lists)
-    if listing.label_form in ("text", "replies") or listing.label_form not in _KINDS:
+    if listing.label_form in ("text", "replies"):
         return listing.labels
+    if listing.label_form not in _KINDS:
+        return _of_type(listing, spec, cache_dir)
     of_domain = {domain: numbering or lists.of(domain) for domain in set(listing.domains.tolist())}
     numberings = [of_domain[domain] for domain in listing.domains]
     if listing.label_form == "files" and spec.storage == "encoded":
@@ -240,6 +244,18 @@ def _targets(
         return cached_labels(paths, numberings, pictures, spec.image_size, cache_dir, progress)
     maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
     return np.stack(maps)
+
+
+def _of_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[Any]:
+    """Labels that a data type has read, moved along where pictures are resized."""
+    if listing.form != "files" or spec.image_size is None:
+        return listing.labels
+    paths, of = listing.x.tolist(), spec.data_type
+    key = f"sizes-{digest_of(file_digests(paths, cache_dir))[:32]}"
+    sizes = cached_arrays(cache_dir, key, lambda: {"sizes": np.array([picture_size(path) for path in paths])})["sizes"]
+    loaded = load(None if of is None or of.url is None else str(of.url), listing.label_form, DATA_TYPES)
+    found: NDArray[Any] = loaded.target().resized(listing.labels, np.array(spec.image_size) / sizes)
+    return found
 
 
 def _numbered(

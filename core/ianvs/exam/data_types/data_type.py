@@ -60,6 +60,10 @@ class DataType:
         """Labels as a learner sees them, of the column as JSON has brought it."""
         return labels
 
+    def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
+        """Labels of picture files after `image_size`. factors: (N, 2) by which height and width have grown."""
+        return labels
+
     def perfect(self, labels: NDArray[Any]) -> Any:
         """The answers of who makes no mistake."""
         return labels.tolist() if labels.dtype == object else labels

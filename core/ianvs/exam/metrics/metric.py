@@ -15,8 +15,9 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.confusion import ClassCounts, class_indices, confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.packed_replies import Replies
+from ianvs.exam.metrics.ragged import Ragged
 
-Labels = NDArray[Any] | LabelPictures | Replies
+Labels = NDArray[Any] | LabelPictures | Replies | Ragged
 
 
 @dataclass(frozen=True)

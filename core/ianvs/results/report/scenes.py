@@ -1,16 +1,19 @@
-"""Pictures of segmentation: what is seen, what is true, and what is predicted after each round."""
+"""Pictures of segmentation and detection: what is seen, what is true, and what is predicted after each round."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
 from ianvs.exam.metrics.label_pictures import FIRST
+from ianvs.exam.metrics.ragged import Ragged
+from ianvs.results.report.box_scenes import with_boxes
 from ianvs.results.report.values import fit
-from ianvs.store import CaseStore, ExamStore
+from ianvs.store import CaseStore, ExamRecord, ExamStore
 
 _CELL, _GAP, _MARGIN, _LINE, _FONT = 180, 6, 14, 20, 13  # pixels; _CELL is the width of a picture
 _LETTER = 7.2  # pixels, about
@@ -29,6 +32,7 @@ class SceneSheet:
 
     lines: name of the test set, and (H, W, 3) the input, the truth and what was predicted after each round, under their
     heads. Pixels that are ignored, and predictions of nothing, are black. legend: classes that occur, colours.
+    Of boxes the first few pictures, where all test sets share them.
     """
 
     lines: tuple[tuple[str, Mapping[str, NDArray[np.uint8]]], ...]
@@ -41,14 +45,20 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
     cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = cases.exam_id(result.case.id)
     record = exams.record(exam_id)
-    if record is None or record.shows != "label pictures" or not (pictures := exams.pictures(exam_id)):
+    if record is None or record.shows not in ("label pictures", "boxes") or not (pictures := exams.pictures(exam_id)):
         return None
     truth = exams.truth(exam_id)
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
     palette, used = colours(len(record.classes)), set[int]()
     lines: list[tuple[str, Mapping[str, NDArray[np.uint8]]]] = []
+    if record.shows == "boxes":
+        said = [
+            {f"after {record.rounds[k - 1]}": one[Asked(j)].labels for k, one in stored.items() if Asked(j) in one}
+            for j in range(len(truth))
+        ]
+        lines += list(_of_boxes(record, pictures, truth, said, palette, used))[:most]
     names = record.tests if len(record.tests) == len(truth) else ["test"] * len(truth)
-    for j, name in enumerate(names):
+    for j, name in enumerate(names if record.shows == "label pictures" else ()):
         found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
         predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}
         if predictions and len(lines) != most:
@@ -61,6 +71,26 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
         return None
     legend = tuple((name, "#" + bytes(palette[c]).hex()) for c, name in enumerate(record.classes) if c in used)
     return SceneSheet(tuple(lines), legend)
+
+
+def _of_boxes(
+    record: ExamRecord,
+    pictures: Sequence[NDArray[Any]],
+    truth: Sequence[NDArray[Any]],
+    said: Sequence[Mapping[str, NDArray[Any]]],
+    palette: NDArray[np.uint8],
+    used: set[int],
+) -> Iterator[tuple[str, dict[str, NDArray[np.uint8]]]]:
+    """A line for the first picture of each sheet, or for some of the only one. used: classes that occur are added."""
+    for j, seen in enumerate(pictures):
+        for n, x in enumerate(seen[: 1 if len(pictures) > 1 else None] if said[j] else ()):
+            photo, cells = _photo(x), dict[str, NDArray[np.uint8]]()
+            for head, packed in {"truth": truth[j], **said[j]}.items():
+                boxes = Ragged(packed)[n]
+                used.update(boxes["labels"].tolist())
+                cells[head] = with_boxes(photo, boxes, palette)
+            name = record.tests[j] if len(record.tests) == len(truth) > 1 else f"picture {n + 1}"
+            yield name, {"input": photo, **cells}
 
 
 def _photo(x: NDArray[np.integer]) -> NDArray[np.uint8]:

@@ -1,0 +1,41 @@
+"""Pictures with boxes: those that are true, and those that were answered."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SIDE, _DASH, _GAP = 160, 5, 3  # pixels, the longer side of a picture, a dash and what is between two
+_MOST = 20  # answers that are drawn, those with the highest scores
+
+
+def with_boxes(
+    picture: NDArray[np.uint8], said: Mapping[str, NDArray[Any]], palette: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """(H, W, 3) the picture enlarged, with its boxes in the colours of their classes.
+
+    said: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and of answers `scores` (n,), which are written beside
+    them. Truths are solid, answers dashed.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    scale = _SIDE / max(picture.shape[:2])
+    height, width = (max(1, round(side * scale)) for side in picture.shape[:2])
+    drawn = Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR)
+    pen, font = ImageDraw.Draw(drawn), ImageFont.load_default(9)
+    scores = said.get("scores")
+    rows = np.arange(len(said["labels"])) if scores is None else np.argsort(scores, kind="stable")[-_MOST:]
+    for row in rows.tolist():
+        x1, y1, x2, y2 = (float(corner) * scale for corner in said["boxes"][row])
+        fill = tuple(palette[int(said["labels"][row])].tolist())
+        if scores is None:
+            pen.rectangle((x1, y1, x2, y2), outline=fill, width=2)
+            continue
+        for start in np.arange(0, max(x2 - x1, y2 - y1), _DASH + _GAP).tolist():
+            for y in (y1, y2):
+                pen.line((min(x1 + start, x2), y, min(x1 + start + _DASH, x2), y), fill, 2)
+            for x in (x1, x2):
+                pen.line((x, min(y1 + start, y2), x, min(y1 + start + _DASH, y2)), fill, 2)
+        pen.text((x1 + 3, y1 + 2), f"{float(scores[row]):.2f}", fill, font, stroke_width=1, stroke_fill="black")
+    return np.asarray(drawn)

@@ -1,0 +1,59 @@
+"""Which answers are right, class by class: what is costly of a score, and stays when pictures are left out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HIT", "IGNORED", "MISS", "BoxMatches", "ClassMatches"]
+
+MISS, HIT, IGNORED = 0, 1, 2
+
+
+class ClassMatches(NamedTuple):
+    """Of one class: D answers from the highest score down, and G truths, judged in A x T ways.
+
+    pictures: (D,) of the answers. places: (D,) of each among the answers to its picture, from 0. judged: (A, T, D)
+    MISS, HIT or IGNORED. truth_pictures: (G,). counted: (A, G) whether a truth has to be found.
+    """
+
+    pictures: NDArray[np.int64]
+    places: NDArray[np.int64]
+    judged: NDArray[np.uint8]
+    truth_pictures: NDArray[np.int64]
+    counted: NDArray[np.bool_]
+
+
+class BoxMatches:
+    """Of `pictures` pictures, all of them or those that are `kept`, a ClassMatches for each class."""
+
+    def __init__(self, of_class: list[ClassMatches], pictures: int, kept: NDArray[np.int64] | None = None) -> None:
+        self._of_class, self._pictures = of_class, pictures
+        self._kept = np.arange(pictures) if kept is None else kept
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getitem__(self, kept: Any) -> BoxMatches:
+        """Without some of the pictures. kept: a mask over those that are there, or positions."""
+        return BoxMatches(self._of_class, self._pictures, self._kept[kept])
+
+    def of_class(self, index: int, area: int, thresholds: slice) -> ClassMatches:
+        """What is known of a class, of one range of area, (1, T, D) and (1, G)."""
+        found = self._of_class[index]
+        judged, counted = found.judged[area : area + 1, thresholds], found.counted[area : area + 1]
+        if len(self._kept) == self._pictures:
+            return found._replace(judged=judged, counted=counted)
+        inside = np.zeros(self._pictures, dtype=bool)
+        inside[self._kept] = True
+        mine, true = inside[found.pictures], inside[found.truth_pictures]
+        return ClassMatches(
+            found.pictures[mine], found.places[mine], judged[..., mine], found.truth_pictures[true], counted[:, true]
+        )
+
+    @property
+    def classes(self) -> range:
+        """Their positions in the class list."""
+        return range(len(self._of_class))

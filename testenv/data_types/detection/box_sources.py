@@ -1,0 +1,141 @@
+"""The sources `coco`, `yolo` and `voc`: pictures with boxes in the layouts that they are shared in."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from ianvs.base.errors import DataError, Problem
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data import Dataset, Progress, Source, SourceError
+from ianvs.exam.data.fingerprint import listing_digest, settings_digest
+from ianvs.exam.data.listed import Parts, check_listed, load_listed
+from ianvs.exam.data.listing import Listing, column
+from ianvs.testenv.data_types.detection.box_checks import checked_labels
+from ianvs.testenv.data_types.detection.box_files import BoxFiles
+from ianvs.testenv.data_types.detection.coco_json import read_coco
+from ianvs.testenv.data_types.detection.voc_xml import read_voc, read_voc_index
+from ianvs.testenv.data_types.detection.yolo_txt import read_yolo
+
+__all__ = ["Coco", "Voc", "Yolo"]
+
+VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
+
+
+class BoxSource(Source):
+    """Pictures with boxes; paths are relative to `root`. `image_size` resizes pictures and moves the boxes along."""
+
+    takes: ClassVar[tuple[str, ...]] = ("image_size", "storage")
+
+    @abstractmethod
+    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
+        """The training and the test part. Raises DataError."""
+
+    def check(self, spec: DatasetSpec) -> list[Problem]:
+        try:
+            check_listed(self._parts(spec), spec)
+        except SourceError as broken:
+            return list(broken.problems)
+        except DataError as error:
+            return [Problem(str(error), spec.places.get("name", spec.place))]
+        return []
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Of pictures, boxes and settings."""
+        return self._fingerprint(self._parts(spec), spec, cache_dir)
+
+    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+        """Memory maps of the pictures, or what stays encoded of them."""
+        parts = self._parts(spec)
+        return load_listed(parts, spec, self._fingerprint(parts, spec, cache_dir), cache_dir, progress)
+
+    def _fingerprint(self, parts: Parts, spec: DatasetSpec, cache_dir: Path) -> str:
+        train, test = (listing_digest(listing, cache_dir) for listing in parts)
+        facts = {"source": [spec.name, VERSION], "class_names": parts[0].classes, "train": train, "test": test}
+        return settings_digest(spec, facts)
+
+    def _parts(self, spec: DatasetSpec) -> Parts:
+        if spec.root is None:
+            where = spec.places.get("name", spec.place)
+            raise SourceError([Problem(f"{spec.name} needs `root`, the folder that its paths are relative to.", where)])
+        train, test = self.read(spec.root)
+        if train.classes != test.classes:
+            message = f"the training part has the classes {train.classes}, the test part {test.classes}. Use one list."
+            raise SourceError([Problem(message, spec.places.get("name", spec.place))])
+        return _listing(train, spec.root), _listing(test, spec.root)
+
+
+class Coco(BoxSource):
+    """train_annotations, test_annotations: json files. train_pictures, test_pictures: the folders of their pictures."""
+
+    summary: ClassVar[str] = "pictures with boxes in COCO's layout: a json file of annotations for each part"
+
+    train_annotations: str
+    test_annotations: str
+    train_pictures: str
+    test_pictures: str
+
+    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
+        train = read_coco(root / self.train_annotations, root / self.train_pictures)
+        return train, read_coco(root / self.test_annotations, root / self.test_pictures)
+
+
+class Yolo(BoxSource):
+    """data: the file data.yaml. train_part, test_part: its keys of the training and the test pictures."""
+
+    summary: ClassVar[str] = "pictures with boxes in YOLO's layout: data.yaml, and a txt file for each picture"
+
+    data: str = "data.yaml"
+    train_part: str = "train"
+    test_part: str = "val"
+
+    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
+        return read_yolo(root / self.data, self.train_part), read_yolo(root / self.data, self.test_part)
+
+
+class Voc(BoxSource):
+    """train_split, test_split: lists of ImageSets/Main below `root`. Or train_list, test_list: files with lines
+    "picture xml", as KubeEdge's pcb-aoi has them. The class list is that of the training part."""
+
+    summary: ClassVar[str] = "pictures with boxes in PASCAL VOC's layout, or named by indices, as KubeEdge's pcb-aoi"
+
+    train_split: str = "trainval"
+    test_split: str = "test"
+    train_list: str | None = None
+    test_list: str | None = None
+
+    @model_validator(mode="after")
+    def _both_indices(self) -> Self:
+        if (self.train_list is None) != (self.test_list is None):
+            raise ValueError("give `train_list` and `test_list`, or none of them.")
+        return self
+
+    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
+        if self.train_list is not None and self.test_list is not None:
+            train = read_voc_index(root / self.train_list)
+            return train, read_voc_index(root / self.test_list, train.classes)
+        train = read_voc(root, self.train_split)
+        return train, read_voc(root, self.test_split, train.classes)
+
+
+def _listing(files: BoxFiles, root: Path) -> Listing:
+    names = [os.path.relpath(path, root) for path in files.pictures]
+    none = np.zeros(len(names), dtype=np.int64)
+    labels: Any = checked_labels(files.labels, len(files.classes))
+    return Listing(
+        form="files",
+        x=column([os.fspath(path.absolute()) for path in files.pictures]),
+        label_form="detection",
+        labels=column(labels),
+        ids=np.array(names, dtype=str),
+        domains=column([""] * len(names)),
+        sources=(root,),
+        origins=none,
+        lines=none,
+        classes=files.classes,
+    )

@@ -1,0 +1,149 @@
+"""Scores of boxes as metrics: over the classes that a record is about, those left out that have no truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ianvs.base.errors import ConfigError
+from ianvs.config.spec import MetricSpec
+from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.metrics.definition import mean
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.ragged import Ragged
+from ianvs.testenv.data_types.detection import coco_evaluation as coco
+from ianvs.testenv.data_types.detection import voc_evaluation as voc
+from ianvs.testenv.data_types.detection.box_matches import BoxMatches
+from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, boxes_of
+
+__all__ = ["DETECTION"]
+
+ByClass = Callable[..., NDArray[np.float64]]
+
+
+class VocOptions(Options):
+    """iou, points, pixels: as `voc_matches` and `voc_precision` have them."""
+
+    iou: float = Field(0.5, gt=0, le=1)
+    points: voc.Points = "all_points"
+    pixels: voc.Pixels = "real"
+
+
+class F1Options(Options):
+    """iou, score, pixels: as in `f1_matches`."""
+
+    iou: float = Field(0.5, gt=0, le=1)
+    score: float = Field(0.5, allow_inf_nan=False)
+    pixels: voc.Pixels = "real"
+
+
+def _asked(record: EvaluationRecord) -> list[int]:
+    return list(range(len(record.classes)) if record.labels is None else record.labels)
+
+
+def _matches(record: EvaluationRecord, compute: Callable[..., BoxMatches], **options: Any) -> BoxMatches:
+    """Once for all metrics that match alike, also where pictures are left out."""
+
+    def matched(whole: EvaluationRecord) -> Any:
+        truth, said = whole.y_true, whole.y_pred
+        if not (isinstance(truth, Ragged) and isinstance(said, Ragged)):
+            raise ValueError("this metric is for pictures with boxes (data type detection)")
+        return compute(boxes_of(truth, TRUTH), boxes_of(said, ANSWER), _asked(whole), len(truth), **options)
+
+    return cast("BoxMatches", record.by_sample(f"{compute.__name__} {options}", matched))
+
+
+def coco_by_class(record: EvaluationRecord, score: ByClass = coco.coco_precision) -> NDArray[np.float64]:
+    return score(_matches(record, coco.coco_matches))
+
+
+def voc_by_class(
+    record: EvaluationRecord, iou: float = 0.5, points: voc.Points = "all_points", pixels: voc.Pixels = "real"
+) -> NDArray[np.float64]:
+    return voc.voc_precision(_matches(record, voc.voc_matches, iou=iou, pixels=pixels), points)
+
+
+def f1_by_class(record: EvaluationRecord, **options: Any) -> NDArray[np.float64]:
+    return voc.f1_scores(_matches(record, voc.f1_matches, **options))
+
+
+def pcb_by_class(record: EvaluationRecord) -> NDArray[np.float64]:
+    return voc.f1_scores(_matches(record, voc.pcb_matches))
+
+
+def _mean(record: EvaluationRecord, by_class: ByClass, **options: Any) -> float:
+    values = by_class(record, **options)
+    return mean(values[~np.isnan(values)])
+
+
+def _parts(record: EvaluationRecord, by_class: ByClass) -> Mapping[str, float]:
+    return {record.classes[c]: float(v) for c, v in zip(_asked(record), by_class(record), strict=True)}
+
+
+def _metric(
+    name: str, summary: str, formula: str, source: str, by_class: ByClass, options: type[Options] | None = None
+) -> Metric:
+    plain = Metric(
+        name, "score", summary, source=source, formula=formula, partial=name.startswith("AP_"),
+        function=partial(_mean, by_class=by_class),
+    )  # fmt: skip
+    if options is None:
+        return plain
+    model = options
+
+    def configured(spec: MetricSpec) -> Metric:
+        given, problems = check_options(model, spec.options, f"metric '{name}'", spec.place, {})
+        if given is None:
+            raise ConfigError(problems)
+        return replace(plain, function=partial(_mean, by_class=by_class, **given.model_dump()))
+
+    return replace(plain, configure=configured)
+
+
+def _coco(name: str, of: str, formula: str, score: ByClass) -> Metric:
+    summary = f"COCO's average {of}, over the classes of the test set that have a truth."
+    return _metric(name, summary, formula, _COCO, partial(coco_by_class, score=score))
+
+
+_COCO = "Lin et al. 2014 (ECCV, arXiv 1405.0312); pycocotools 2.0.11"
+_VOC = "Everingham et al. 2010 (IJCV 88, section 4.2)"
+_AP = "AP_c,t = mean over recalls r = 0, .01, ..., 1 of max precision at recall >= r"
+_AT = {50: slice(0, 1), 75: slice(5, 6)}
+_F1 = "mean_c 2 TP_c / (answers_c + truths_c)"
+
+DETECTION = (
+    _coco("AP", "precision, mean over IoU .5, .55, ..., .95", f"mean_c,t AP_c,t; {_AP}", coco.coco_precision),
+    *(
+        _coco(f"AP{t}", f"precision at IoU .{t}", f"mean_c AP_c,.{t}", partial(coco.coco_precision, thresholds=at))
+        for t, at in _AT.items()
+    ),
+    *(
+        _coco(f"AP_{size[0].upper()}", f"precision on {size} objects", "mean_c,t AP_c,t; small is an area up to 32^2, "
+              "large one from 96^2 pixels", partial(coco.coco_precision, area=number))
+        for number, size in enumerate(coco.AREAS) if number
+    ),
+    _coco("AR_100", "recall of 100 answers a picture and class", "mean_c,t of the largest recall", coco.coco_recall),
+    replace(
+        _coco("per_class_AP", "precision of each class", f"mean_t AP_c,t; {_AP}", coco.coco_precision),
+        function=partial(_parts, by_class=coco_by_class), mapping=True,
+    ),
+    _metric(
+        "VOC_AP", "PASCAL VOC's mean average precision; options iou, points (11_points for VOC 2007) and pixels.",
+        "mean_c of the area under the non-increasing precision", _VOC, voc_by_class, VocOptions,
+    ),
+    _metric(
+        "f1_at_iou", "F1 of the answers with at least a score, at one IoU; options iou, score, pixels.",
+        _F1, f"{_VOC}: matching", f1_by_class, F1Options,
+    ),
+    _metric(
+        "ianvs_pcb_f1", "What KubeEdge Ianvs's pcb-aoi calls F1: truths of pictures without an answer don't count.",
+        f"{_F1} at IoU > .3, with inclusive pixels", "KubeEdge Ianvs, examples/pcb-aoi, f1_score.py", pcb_by_class,
+    ),
+)  # fmt: skip
+"""In the order in which they are listed."""

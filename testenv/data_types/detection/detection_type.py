@@ -1,0 +1,117 @@
+"""Pictures with boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.types import Predictions
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.listing import column
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import DataType
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.ragged import Ragged, packed_ragged
+from ianvs.testenv.data_types.detection.box_checks import checked_answers, checked_labels
+from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, box_areas
+
+__all__ = ["Detection"]
+
+SHOWN = 3  # pictures of each sheet that reports draw
+
+
+class Detection(DataType):
+    """A label is a mapping of `boxes` (n, 4), x1 y1 x2 y2 in pixels, `labels` (n,), class indices, and maybe `iscrowd`,
+    `difficult` and `area` (n,). An answer has `scores` in place of these."""
+
+    name: ClassVar[str] = "detection"
+    batch_limit: ClassVar[int | None] = 16
+    shows: ClassVar[str] = "boxes"
+
+    def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise ValueError(
+                f"it is {type(given).__name__}; expected a list with a mapping of boxes and labels of each"
+            )
+        labels = checked_labels(given, None if classes is None else len(classes))
+        if classes is None:
+            highest = max((index for label in labels for index in label["labels"]), default=None)
+            if highest is None:
+                raise ValueError("there is no box in any picture. Name the `classes`, or look for the boxes.")
+            classes = tuple(map(str, range(highest + 1)))
+        return column(labels), classes
+
+    def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
+        found = np.zeros((len(labels), classes), dtype=bool)
+        for row, label in zip(found, labels, strict=True):
+            row[label["labels"]] = True
+        return found
+
+    def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
+        taught = set(classes)
+        rows = [[i for i, index in enumerate(label["labels"]) if index in taught] for label in labels]
+        return column(
+            [
+                {key: [values[i] for i in mine] for key, values in one.items()}
+                for mine, one in zip(rows, labels, strict=True)
+            ]
+        )
+
+    def told(self, labels: NDArray[Any]) -> NDArray[Any]:
+        return column([_arrays(label) for label in labels])
+
+    def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
+        moved = []
+        for label, (down, across) in zip(labels, factors.tolist(), strict=True):
+            boxes = [[x1 * across, y1 * down, x2 * across, y2 * down] for x1, y1, x2, y2 in label["boxes"]]
+            areas = {"area": [area * down * across for area in label["area"]]} if "area" in label else {}
+            moved.append({**label, "boxes": boxes, **areas})
+        return column(moved)
+
+    def perfect(self, labels: NDArray[Any]) -> Any:
+        return [
+            {"boxes": label["boxes"], "labels": label["labels"], "scores": [1.0] * len(label["labels"])}
+            for label in labels
+        ]
+
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        count = len(asked.positions)
+        return lambda found, where: checked_answers(found, count, classes, where)
+
+    def packed(self, answers: Any) -> list[dict[str, NDArray[Any]]]:
+        return [_arrays(answer) for answer in answers]
+
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+        return Predictions(packed_ragged([one for _, said in answers for one in said], ANSWER))
+
+    def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
+        labels = [_arrays(label) for label in samples.y[positions]]
+        return packed_ragged([{"area": box_areas(label["boxes"]), **label} for label in labels], TRUTH)
+
+    def shown(self, part: Part) -> NDArray[Any] | None:
+        first = part.samples.x[part.positions[:SHOWN]]
+        if first.ndim != 4 or first.dtype != np.uint8:
+            return None
+        return first if part.transform is None else part.transform(first)
+
+    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
+        return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))
+
+    def misfit(self, metric: str, error: Exception) -> str:
+        if "not class indices" not in str(error):
+            return super().misfit(metric, error)
+        return (
+            f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."
+        )
+
+
+def _arrays(label: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """As TRUTH and ANSWER have them, of what is there."""
+    fields = TRUTH | ANSWER
+    return {
+        key: np.asarray(values, fields[key].dtype).reshape(-1, *fields[key].shape[1:]) for key, values in label.items()
+    }
