@@ -35,10 +35,10 @@ class Spotter:
         return found
 
     def save(self, path):
-        (Path(path) / "colours.json").write_text(json.dumps(self.colours))
+        Path(path).write_text(json.dumps(self.colours))
 
     def load(self, path):
-        self.colours = {int(of): c for of, c in json.loads((Path(path) / "colours.json").read_text()).items()}
+        self.colours = {int(of): c for of, c in json.loads(Path(path).read_text()).items()}
 
 
 def places(picture):

@@ -43,8 +43,8 @@ class DetectionLearner(TorchLearner):
         return network
 
     def tensors(self, data):
-        x, targets = data.tensors("cpu")
-        return x, rows_of(targets, self.max_objects)
+        x = torch.from_numpy(data.x).permute(0, 3, 1, 2)  # as tensors() has them; the labels are no numbers
+        return x, rows_of(data.y, self.max_objects)
 
     def batch(self, data, x, y):
         outputs = self.logits(x)

@@ -63,7 +63,7 @@ def joined(rounds):
         for index, (name, target) in enumerate(zip(part.ids.tolist(), part.y, strict=True)):
             first.setdefault(name, (number, index))
             said.setdefault(name, []).append(target)
-    xs = [part.tensors("cpu")[0] for part in rounds]
+    xs = [torch.from_numpy(part.x).permute(0, 3, 1, 2) for part in rounds]
     return torch.stack([xs[number][index] for number, index in first.values()]), [merged(said[name]) for name in first]
 
 

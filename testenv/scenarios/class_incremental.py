@@ -28,8 +28,8 @@ class ByClasses(Scenario):
     """Each round has classes of its own.
 
     rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others.
-    class_order: names or indices; "alphabetical" (VOC's, ILOD); or "shuffled_123", numpy's legacy shuffle with that seed
-    (CL-DETR; PyCIL's is shuffled_1993). order_seed: a seeded random order. Neither: the order of the class list.
+    class_order: names or indices; "alphabetical" (VOC's, ILOD); or "shuffled_123", numpy's legacy shuffle with that
+    seed (CL-DETR; PyCIL's is shuffled_1993). order_seed: a seeded random order. Neither: the order of the class list.
 
     Where a sample may be of several classes (boxes, several labels), only those of the round are told. cut:
     "overlapping" (default): a round is of all samples with one of its classes, so a sample may come again (ILOD,

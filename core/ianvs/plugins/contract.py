@@ -36,7 +36,7 @@ CONTEXT = {
 """The keyword arguments that a plugin may name in train() and predict(); it gets those that it names."""
 
 EXAM_FACTS = {
-    "kind": "str, 'classification', 'segmentation', 'text' or 'conversation'",
+    "kind": "str, the name of the exam's data type, such as 'classification'",
     "shape": "tuple of int, of one sample as train_data.x has it: (height, width, channels) of a picture, () of a text",
     "classes": "tuple of str, names of all classes of the exam",
     "num_classes": "int, len(classes)",

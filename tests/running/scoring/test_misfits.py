@@ -13,7 +13,9 @@ from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 GATE = "model_eval: {model_metric: {name: accuracy}, threshold: 0}"
-NEVER = edited(MAJORITY, "        if round == self.fail_in_round:", "        raise SystemExit(9)\n        if round:")
+FEATURES = "    def features(self, data):\n        return data.x.reshape(len(data), -1)\n\n    def save"
+ASKED = edited(MAJORITY, "    def save", FEATURES)
+NEVER = edited(ASKED, "        if round == self.fail_in_round:", "        raise SystemExit(9)\n        if round:")
 SHARED = "{name: IIL, rounds: 3}"
 
 
@@ -93,7 +95,8 @@ def test_a_score_of_labels_is_refused_for_conversations_before_anything_runs(tmp
     exam = "dataset: {train_data: ./train.json, test_data: ./test.json}\nscenario: {name: IIL, rounds: 2}\n"
     with pytest.raises(ConfigError, match="does not score replies to conversations"):
         ianvs.run(write_job(tmp_path, testenv=f"{exam}metrics: [accuracy]", job="engine: inline"))
-    probed = write_job(tmp_path, testenv=f"{exam}metrics: [ROUGE_L]\nlinear_probe: true", job="engine: inline",
-                       sort_by="[{ROUGE_L: descend}]")  # fmt: skip
-    with pytest.raises(ConfigError, match="linear_probe fits a classifier to classes"):
+    exam = f"{exam}metrics: [ROUGE_L]\nlinear_probe: true"
+    job = "engine: inline"
+    probed = write_job(tmp_path, plugin=ASKED, testenv=exam, job=job, sort_by="[{ROUGE_L: descend}]")
+    with pytest.raises(ConfigError, match="linear_probe is about classes, one for each sample"):
         ianvs.run(probed)

@@ -91,13 +91,14 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
             told = told or ["a hierarchy is over classes, and these data have none. Take it out."]
             return [Problem(message, spec.dataset.places.get("hierarchy")) for message in told]
     seen = _perfect(kind, exam, tree)
+    answered = {one.name for one in spec.questions}  # by a learner alone
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if metric.level == "matrix" and metric_spec.url is not None:
             # Of a learner that makes no mistakes on what it was taught, and knows nothing before.
             values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
             tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.of(values, untrained=untrained)
-        elif metric.level == "score" and metric.about is None:
+        elif metric.level == "score" and metric.about is None and not answered.intersection(metric.asks):
             tried = as_read(metric, seen)
         else:
             continue
