@@ -28,7 +28,7 @@ class ByClasses(Scenario):
     """Each round has classes of its own.
 
     rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others.
-    class_order: names or indices; "alphabetical" (VOC's, ILOD); or "shuffled_123", numpy's legacy shuffle with that seed
+    class_order: names or indices; "alphabetical" (VOC's, ILOD); "shuffled_123", numpy's legacy shuffle by that seed
     (CL-DETR; PyCIL's is shuffled_1993). order_seed: a seeded random order. Neither: the order of the class list.
 
     Where a sample may be of several classes (boxes, several labels), only those of the round are told. cut:
