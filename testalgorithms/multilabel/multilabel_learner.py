@@ -36,10 +36,10 @@ class MultilabelLearner(TorchLearner):
         body = scene_body(input_shape[0], widths)
         return nn.Sequential(body, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(widths[1], num_classes))
 
-    def check_exam(self, *, kind, **facts):
+    def check_exam(self, *, kind, shape, num_classes):
         if kind != "multilabel":
             raise PluginError(f"{type(self).__name__} answers several labels, but this exam is one of {kind}.")
-        super().check_exam(kind="classification", **facts)
+        super().check_exam(kind="classification", shape=shape, num_classes=num_classes)
 
     def loss(self, batch):
         seen = torch.isfinite(batch.logits[0]).nonzero()[:, 0]

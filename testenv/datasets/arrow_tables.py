@@ -40,6 +40,7 @@ from ianvs.exam.data.tables import (
     table_listing,
     token,
 )
+from ianvs.exam.data.typed_labels import type_name
 
 __all__ = ["FORMS"]
 
@@ -75,7 +76,7 @@ class _Held:
 
     form: str  # "arrays", "text", "paths", "conversations"
     x: Any
-    y: list[str]
+    y: list[Any]  # labels as text, or as they are for a data type to read
     domains: list[str]  # "" where none is written
     classes: tuple[str, ...] | None = None
 
@@ -102,13 +103,17 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
         told = lambda i, slip: Problem(f"row {i + 1}: {slip.message}", Place(path))  # noqa: E731
         return conversations_listing(held.x, path.stem, path, none.tolist(), told)
     if held.form == "paths":
-        return replace(files_listing(path, spec, held.x, held.y, none, held.domains), classes=held.classes)
+        names = [""] * len(held.y) if spec.data_type else held.y
+        found = replace(files_listing(path, spec, held.x, names, none, held.domains), classes=held.classes)
+        return replace(found, labels=column(held.y)) if spec.data_type else found
     if held.form == "text":
         return table_listing(Table(path, (), (), none), "text", column(held.x), "text", column(held.y), held.domains)
-    arrays = {"x": held.x, "y": np.array(held.y)} | ({"domain": np.array(held.domains)} if any(held.domains) else {})
+    arrays = {"x": held.x, "y": column(held.y) if spec.data_type else np.array(held.y)} | (
+        {"domain": np.array(held.domains)} if any(held.domains) else {}
+    )
     called = dict.fromkeys(arrays, path.name)
     usual: Layout | None = "NHWC" if held.x.dtype == np.uint8 and held.x.shape[-1] == 3 else None  # as decoded
-    return arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, usual)
+    return arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, usual, type_name(spec))
 
 
 def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:
@@ -190,7 +195,7 @@ def _held(schema: Any, batches: Batches, path: Path, spec: DatasetSpec) -> _Held
     sample = chosen_column(head, spec, "input") or (None if named and _is_number(first[named]) else named)
     if (sample is None and odd and (sample := head.named([TEXT_COLUMN])) is None) or not others:
         raise SourceError([no_sample_column(head, others, (0, odd[0]) if odd else None)])
-    labels: list[str] = []
+    labels: list[Any] = []
     domains: list[str] = []
     texts: list[str] = []
 
@@ -198,7 +203,8 @@ def _held(schema: Any, batches: Batches, path: Path, spec: DatasetSpec) -> _Held
         inputs = others if sample is None else [sample]
         for block in blocks(list(dict.fromkeys([*inputs, label, *([domain] if domain else [])]))):
             start = len(labels)
-            labels.extend(_names(block[label], label, classes.get(label), path, start))
+            told = _listed(block[label]) if spec.data_type else None  # the type reads them
+            labels.extend(told or _names(block[label], label, classes.get(label), path, start))
             domains.extend(_names(block[domain], domain, classes.get(domain), path, start) if domain else [])
             if sample is not None and isinstance(first[sample][0], str):
                 texts.extend(_names(block[sample], sample, None, path, start))

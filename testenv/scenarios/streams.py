@@ -7,12 +7,14 @@ nor where a round begins or ends. Task-free: as many passes over a chunk as it l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from ianvs.exam.scenarios.exam import Exam, Rules, Stream
-from ianvs.exam.scenarios.request import ScenarioRequest
+from ianvs.exam.scenarios.request import ScenarioRequest, everything_asked, named_rounds, natural_domains
 from ianvs.testenv.scenarios.class_incremental import ByClasses
 
 __all__ = ["Online", "TaskFree", "too_often"]
@@ -21,6 +23,7 @@ __all__ = ["Online", "TaskFree", "too_often"]
 class TaskFree(ByClasses):
     """The rounds of class-incremental as a stream without tasks.
 
+    Of numbers to be estimated they are the domains, or the samples in their order, cut into `rounds`.
     batch: samples in a chunk. eval_every: samples between two examinations beside those at the end of a round.
     """
 
@@ -36,7 +39,6 @@ class TaskFree(ByClasses):
         return self._stream(request, "task-free", None)
 
     def _stream(self, request: ScenarioRequest, scenario: str, passes: int | None) -> Exam:
-        rounds, tests = self.class_rounds(request, scenario)
         rules = Rules(
             scenario,
             task_in_training=False,
@@ -45,7 +47,13 @@ class TaskFree(ByClasses):
             passes=passes,
             boundaries=False,
         )
-        return Exam(request.dataset, rounds, tests, rules, Stream(self.batch, self.eval_every))
+        stream, dataset = Stream(self.batch, self.eval_every), request.dataset
+        if dataset.train.y.dtype.kind != "f":
+            return Exam(dataset, *self.class_rounds(request, scenario), rules, stream)
+        if dataset.train.domains is not None:
+            return replace(natural_domains(request, rules), stream=stream)
+        parts = np.array_split(np.arange(len(dataset.train)), request.rounds or 1)
+        return Exam(dataset, named_rounds(request, parts), everything_asked(request), rules, stream)
 
 
 class Online(TaskFree):

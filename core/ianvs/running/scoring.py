@@ -189,7 +189,7 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
 
 
 def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
-    """The samples of all test sets that were asked as those of one; None where none was asked.
+    """The samples of all test sets that were asked as those of one, each once; None where none was asked.
 
     Of what not all of them have, nothing is kept.
     """
@@ -203,7 +203,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
 
     counts = joined([None if record.counts is None else record.counts[None] for record in records])
     names = set.intersection(*(set(record.extras) for record in records))
-    return EvaluationRecord(
+    found = EvaluationRecord(
         records[0].classes,
         y_true=joined([record.y_true for record in records]),
         y_pred=joined([record.y_pred for record in records]),
@@ -211,7 +211,10 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         extras={name: np.concatenate([record.extras[name] for record in records]) for name in names},
         unseen=joined([record.unseen for record in records]),
         hierarchy=records[0].hierarchy,
+        seen=records[0].seen,
     )
+    where = joined([record.positions for record in records])
+    return found if where is None else _part(found, np.unique(where, return_index=True)[1])
 
 
 def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
@@ -242,9 +245,12 @@ class _Known:
             earlier=record.test_earlier[j],
             extras={name: values for name, values in said.extras.items() if name not in self.kind.own_extras},
             unseen=_unseen(record, j, self.truth[sheet], rounds),
+            seen=_taught(record, rounds),
         )
         whole = None if self.every is None else self.every[sheet]
         found = self.kind.record(about, self.truth[sheet] if whole is None else whole, said)
+        if len(record.sheets) > 1 and not any(record.sheets) and isinstance(found.y_true, np.ndarray):
+            found = replace(found, positions=np.arange(len(found.y_true)))
         return _part(found, self.rows[j]) if j in self.rows else found
 
 
@@ -269,8 +275,14 @@ def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDA
         return None
     if what == "rounds":
         return np.full(len(truth), j >= rounds)
-    taught = sorted({label for classes in record.round_classes[:rounds] for label in classes})
-    return ~np.isin(truth, taught)
+    return ~np.isin(truth, sorted({label for classes in record.round_classes[:rounds] for label in classes}))
+
+
+def _taught(record: ExamRecord, rounds: int) -> tuple[int, ...] | None:
+    """Class indices that were taught in the first `rounds`; None: all rounds have the same classes."""
+    if len({frozenset(classes) for classes in record.round_classes}) < 2:
+        return None
+    return tuple(sorted({label for classes in record.round_classes[:rounds] for label in classes}))
 
 
 def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | ScoreMatrix | None) -> Score:
@@ -302,7 +314,7 @@ GROUPS = 100  # of test samples: one for each sample where there are fewer
 FEW_GROUPS = 20  # where every round is scored without each, for what is computed over rounds
 _MOST_LEFT_OUT = 10_000  # numbers of a score that are stored for that
 _SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
-_BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen")
+_BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen", "positions")
 
 
 def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Iterator[list[EvaluationRecord | None]]:

@@ -6,19 +6,12 @@ class that nothing was answered with has an AP of 0. Scores are neither nan nor 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Rule",
-    "average_precisions",
-    "mean_average_precision",
-    "micro_average_precision",
-    "seen_mean_average_precision",
-]
+__all__ = ["Rule", "average_precisions", "mean_average_precision", "micro_average_precision"]
 
 Rule = Literal["groups", "voc07", "krt"]
 """How AP is computed. "groups": samples of equal scores are answered together, as in scikit-learn.
@@ -50,21 +43,6 @@ def mean_average_precision(truth: Truth, scores: Scores, rule: Rule = "groups") 
 def micro_average_precision(truth: Truth, scores: Scores, rule: Rule = "groups") -> float:
     """AP of all pairs of sample and class as one list; nan without positives."""
     return mean_average_precision(truth.reshape(-1, 1), scores.reshape(-1, 1), rule)
-
-
-def seen_mean_average_precision(
-    truth: Truth, scores: Sequence[Scores], rounds: Sequence[Sequence[int]], rule: Rule = "groups"
-) -> Values:
-    """(T,) mAP after each round over the classes taught so far. "Average mAP" is their mean, "last mAP" the last.
-
-    scores: T times (N, C), the answers after each round. rounds: for each, the indices of the classes it brought.
-    """
-    seen: list[int] = []
-    values = []
-    for answers, brought in zip(scores, rounds, strict=True):
-        seen += [c for c in brought if c not in seen]
-        values.append(mean_average_precision(truth[:, seen], answers[:, seen], rule))
-    return np.array(values, dtype=np.float64)
 
 
 def _best_first(scores: Scores) -> NDArray[np.int64]:

@@ -1,8 +1,11 @@
-"""The scores of several labels as metrics: from truths and scores (N, C), over the classes that a record is about."""
+"""Metrics of several labels: from truths and scores (N, C), over the classes that a record is about.
+
+TP_c, FP_c and FN_c are counted for each class c. A ratio is 0 where TP is 0; every score is nan without a sample or a
+class.
+"""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,12 +20,13 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.data_types.multilabel import average_precision as ranking
-from ianvs.testenv.data_types.multilabel import label_decisions as decisions
 
 __all__ = ["MULTILABEL"]
 
-
-Score = Callable[..., Any]
+Counts = NDArray[np.int64]
+Values = NDArray[np.float64]
+Formula = Callable[..., Any]
+"""Of TP, answered labels and true labels, and out of how many: of each class, of each sample, or of all pairs."""
 
 
 class RankingOptions(Options):
@@ -31,74 +35,148 @@ class RankingOptions(Options):
     rule: ranking.Rule = "groups"
 
 
+class SeenOptions(RankingOptions):
+    """samples: of "all" test samples, or of those "containing" a class that was taught by then (as KRT does)."""
+
+    samples: Literal["all", "containing"] = "all"
+
+
 class DecisionOptions(Options):
     """threshold: a score above it is an answer; "zero" for logits."""
 
     threshold: FiniteFloat | Literal["zero"] = 0.5
 
 
-def _of_its_classes(record: EvaluationRecord) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """(N, K) truths and scores of the class list."""
+def _of(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDArray[np.uint8], Values]:
+    """(N, K) truths and scores of `classes`; None: of all."""
     truth, scores = record.y_true, record.y_pred
-    if not (isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray) and truth.ndim == scores.ndim == 2):
+    if not (isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray)) or (
+        truth.dtype != np.uint8 or truth.ndim != 2 or truth.shape != scores.shape
+    ):
         raise ValueError("this metric is for samples with several labels; it reads truths and scores (N, C)")
-    classes = slice(None) if record.labels is None else list(record.labels)
-    return truth[:, classes], scores[:, classes]
+    chosen = slice(None) if classes is None else list(classes)
+    return truth[:, chosen], scores[:, chosen]
 
 
-def _of_scores(record: EvaluationRecord, *, score: Score, rule: ranking.Rule = "groups") -> float:
-    return float(score(*_of_its_classes(record), rule))
+def _ranked(record: EvaluationRecord, *, score: Callable[..., Any], rule: ranking.Rule = "groups") -> float:
+    return float(score(*_of(record, record.labels), rule))
 
 
-def _by_class(record: EvaluationRecord, *, score: Score, rule: ranking.Rule = "groups") -> Mapping[str, float]:
-    values = score(*_of_its_classes(record), rule)
+def _by_class(record: EvaluationRecord, *, rule: ranking.Rule = "groups") -> Mapping[str, float]:
+    values = ranking.average_precisions(*_of(record, record.labels), rule)
     classes = range(len(values)) if record.labels is None else record.labels
     return {record.classes[c]: float(v) for c, v in zip(classes, values, strict=True) if not np.isnan(v)}
 
 
-def _of_decisions(record: EvaluationRecord, *, score: Score, threshold: decisions.Threshold = 0.5) -> float:
-    truth, scores = _of_its_classes(record)
-    return float(score(truth, decisions.answered_labels(scores, threshold)))
+def _of_seen(record: EvaluationRecord, *, rule: ranking.Rule = "groups", samples: str = "all") -> float:
+    truth, scores = _of(record, record.labels if record.seen is None else record.seen)
+    kept = truth.any(axis=1) | (samples == "all")
+    return ranking.mean_average_precision(truth[kept], scores[kept], rule)
 
 
-def _metric(name: str, score: Score, formula: str, source: str, read: Score = _of_decisions, up: bool = True) -> Metric:
-    """A metric with options, summed up by the docstring of its score. up: whether higher is better."""
-    options = DecisionOptions if read is _of_decisions else RankingOptions
-    summary = (inspect.getdoc(score) or "").partition("\n")[0]
-    function, mapping = partial(read, score=score), read is _by_class
-    plain = Metric(name, "score", summary, up, source, formula, function=function, mapping=mapping)
+def _decided(
+    record: EvaluationRecord, *, formula: Formula, axis: int | None, limited: bool = False, threshold: Any = 0.5
+) -> float:
+    """axis: 0 of each class, 1 of each sample, None of all pairs. limited: truths are, to classes taught by then."""
+    truth, scores = _of(record, record.labels)
+    if limited and record.seen is not None:
+        classes = np.arange(len(record.classes)) if record.labels is None else record.labels
+        truth = truth * np.isin(classes, record.seen)
+    if not truth.size:
+        return float("nan")
+    answered = scores > (0.0 if threshold == "zero" else threshold)
+    counts = [np.asarray(np.count_nonzero(each, axis)) for each in (truth.astype(bool) & answered, answered, truth)]
+    return float(np.mean(formula(*counts, truth.size // counts[0].size)))
+
+
+def _ratio(part: Counts, whole: Counts, empty: float = 0.0) -> Values:
+    shares = np.full(part.shape, empty)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares
+
+
+def _f1_of_means(right: Counts, said: Counts, true: Counts, _: int) -> float:
+    precision, recall = _ratio(right, said).mean(), _ratio(right, true).mean()
+    return float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0
+
+
+_Read = Callable[..., float | Mapping[str, float]]
+
+
+def _metric(
+    name: str, summary: str, formula: str, source: str, read: _Read, options: type[Options], **more: Any
+) -> Metric:
+    def function(**given: Any) -> _Read:
+        found = partial(read, **given)
+        found.__doc__ = summary
+        return found
+
+    plain = Metric(name, "score", summary, source=source, formula=formula, function=function(), **more)
 
     def configured(spec: MetricSpec) -> Metric:
         given, problems = check_options(options, spec.options, f"metric '{name}'", spec.place, {})
         if given is None:
             raise ConfigError(problems)
-        return replace(plain, function=partial(read, score=score, **given.model_dump()))
+        return replace(plain, function=function(**given.model_dump()))
 
     return replace(plain, configure=configured)
 
 
+def _decision(
+    name: str, summary: str, written: str, source: str, axis: int | None, formula: Formula, **more: Any
+) -> Metric:
+    limited = more.pop("limited", False)
+    read = partial(_decided, formula=formula, axis=axis, limited=limited)
+    return _metric(name, summary, written, source, read, DecisionOptions, **more)
+
+
 _WU = "Wu & Zhou 2017 (ICML, arXiv 1609.00288)"
 _ZHANG = "Zhang & Zhou 2014 (TKDE 26)"
-_AP = "AP_c = sum_g (R_g - R_(g-1)) P_g over groups g of equal scores, best first; by `rule` voc07 or krt"
+_AP = "AP_c = sum_g (R_g - R_(g-1)) P_g over groups g of equal scores, best first; or by the option rule"
 _EVERINGHAM = "Everingham et al. 2010 (IJCV 88), section 4.2; groups as in scikit-learn"
+_KRT = "Dong et al. 2023 (KRT, ICCV)"
+_IIRC = "Abdelsalam et al. 2021 (IIRC, CVPR, arXiv 2012.12477), section 4"
+_MAP = partial(_ranked, score=ranking.mean_average_precision)
+_MICRO = partial(_ranked, score=ranking.micro_average_precision)
+_SEEN = "mean of AP_c over classes c taught by then"
 
 MULTILABEL = (
-    _metric("mAP", ranking.mean_average_precision, f"mean_c AP_c, {_AP}", _EVERINGHAM, _of_scores),
-    _metric("mAP_micro", ranking.micro_average_precision, "AP of all pairs (n, c)", "scikit-learn", _of_scores),
-    _metric("AP_by_class", ranking.average_precisions, _AP, _EVERINGHAM, _by_class),
-    _metric("CP", decisions.class_precision, "mean_c TP_c / (TP_c + FP_c)", _WU),
-    _metric("CR", decisions.class_recall, "mean_c TP_c / (TP_c + FN_c)", _WU),
-    _metric("CF1", decisions.class_f1, "2 CP CR / (CP + CR)", "Chen et al. 2019 (ML-GCN, CVPR, arXiv 1904.03582)"),
-    _metric("CF1_macro", decisions.class_f1_macro, "mean_c 2 TP_c / (2 TP_c + FP_c + FN_c)", f"{_WU}; KRT's code"),
-    _metric("OP", decisions.overall_precision, "sum_c TP_c / sum_c (TP_c + FP_c)", _WU),
-    _metric("OR", decisions.overall_recall, "sum_c TP_c / sum_c (TP_c + FN_c)", _WU),
-    _metric("OF1", decisions.overall_f1, "2 OP OR / (OP + OR)", _WU),
-    _metric("example_f1", decisions.example_f1, "mean_n 2 |Y & P| / (|Y| + |P|)", _ZHANG),
-    _metric("example_jaccard", decisions.example_jaccard, "mean_n |Y & P| / |Y u P|", _ZHANG),
-    _metric("subset_accuracy", decisions.subset_accuracy, "mean_n [Y = P]", _ZHANG),
-    _metric("hamming_loss", decisions.hamming_loss, "mean_n |Y xor P| / C", _ZHANG, up=False),
-    _metric(
-        "pw_jaccard", decisions.pw_jaccard, "mean_n |Y & P| / |Y u P| * |Y & P| / |P|, 0 if P is empty",
-        "Abdelsalam et al. 2021 (IIRC, CVPR, arXiv 2012.12477)",
-    ),
+    _metric("mAP", "Mean AP over classes with positives.", f"mean_c AP_c, {_AP}", _EVERINGHAM, _MAP, RankingOptions),
+    _metric("mAP_micro", "AP of all pairs of sample and class.", "AP of all (n, c)", "scikit-learn", _MICRO,
+            RankingOptions),
+    _metric("AP_by_class", "AP of each class with positives.", _AP, _EVERINGHAM, _by_class, RankingOptions,
+            mapping=True),
+    _metric("mAP_seen", "mAP over all classes taught, after the last round.", _SEEN, _KRT, _of_seen, SeenOptions,
+            aliases=("last_mAP",), pooled=True),
+    _metric("average_mAP", "Mean over rounds of mAP over all classes taught by then.", f"mean_k of: {_SEEN}", _KRT,
+            _of_seen, SeenOptions, pooled=True, over_rounds="mean"),
+    _decision("CP", "Class precision: mean of the precision of classes.", "mean_c TP_c / (TP_c + FP_c)", _WU, 0,
+              lambda right, said, true, of: _ratio(right, said)),
+    _decision("CR", "Class recall: mean of the recall of classes.", "mean_c TP_c / (TP_c + FN_c)", _WU, 0,
+              lambda right, said, true, of: _ratio(right, true)),
+    _decision("CF1", "Class F1 of most papers: harmonic mean of CP and CR.", "2 CP CR / (CP + CR)",
+              "Chen et al. 2019 (ML-GCN, CVPR, arXiv 1904.03582)", 0, _f1_of_means),
+    _decision("CF1_macro", "Class F1 of KRT's code and of scikit-learn: mean of the F1 of classes.",
+              "mean_c 2 TP_c / (2 TP_c + FP_c + FN_c)", f"{_WU}; KRT's code", 0,
+              lambda right, said, true, of: _ratio(2 * right, said + true)),
+    _decision("OP", "Overall precision, of all pairs of sample and class.", "sum_c TP_c / sum_c (TP_c + FP_c)", _WU,
+              None, lambda right, said, true, of: _ratio(right, said)),
+    _decision("OR", "Overall recall, of all pairs of sample and class.", "sum_c TP_c / sum_c (TP_c + FN_c)", _WU,
+              None, lambda right, said, true, of: _ratio(right, true)),
+    _decision("OF1", "Overall F1, of all pairs of sample and class.", "2 OP OR / (OP + OR)", _WU,
+              None, lambda right, said, true, of: _ratio(2 * right, said + true)),
+    _decision("example_f1", "Mean F1 of the sets of labels, 1 where both are empty.",
+              "mean_n 2 |Y & P| / (|Y| + |P|)", _ZHANG, 1,
+              lambda right, said, true, of: _ratio(2 * right, said + true, 1.0)),
+    _decision("example_jaccard", "Mean intersection over union of the sets of labels, 1 where both are empty.",
+              "mean_n |Y & P| / |Y u P|", _ZHANG, 1,
+              lambda right, said, true, of: _ratio(right, said + true - right, 1.0)),
+    _decision("subset_accuracy", "Share of samples with exactly the right labels.", "mean_n [Y = P]", _ZHANG, 1,
+              lambda right, said, true, of: (right == said) & (right == true)),
+    _decision("hamming_loss", "Share of pairs of sample and class that are answered wrong.",
+              "mean_n |Y xor P| / C", _ZHANG, None,
+              lambda right, said, true, of: (said + true - 2 * right) / of, higher_is_better=False),
+    _decision("pw_jaccard", "Precision-weighted Jaccard of sets of labels, truths limited to those taught by then.",
+              "mean_n |Y & P| / |Y u P| * |Y & P| / |P|, 0 if P is empty", _IIRC, 1,
+              lambda right, said, true, of: _ratio(right, said + true - right) * _ratio(right, said), limited=True),
 )  # fmt: skip

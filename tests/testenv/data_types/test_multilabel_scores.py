@@ -20,9 +20,8 @@ from sklearn import metrics as sk
 from ianvs.base.errors import ConfigError
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.running.scoring import pooled
 from ianvs.testenv.data_types.multilabel import average_precision as ranking
-from ianvs.testenv.data_types.multilabel import label_decisions as decisions
-from ianvs.testenv.data_types.multilabel.label_rounds import containing
 from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "multilabel.json").read_text())
@@ -32,14 +31,21 @@ GOLDEN_NAMES = {"CF1_mean_of_class_f1": "CF1_macro", "CF1_of_means": "CF1"}
 Case = tuple[NDArray[np.uint8], NDArray[np.float64]]
 
 
-def score(metric: Metric, truth: Any, scores: Any, labels: tuple[int, ...] | None = None, **options: Any) -> Any:
+def score(
+    metric: Metric,
+    truth: Any,
+    scores: Any,
+    labels: tuple[int, ...] | None = None,
+    seen: tuple[int, ...] | None = None,
+    **options: Any,
+) -> Any:
     truth, scores = np.array(truth, dtype=np.uint8), np.array(scores, dtype=np.float64)
     if options:
         assert metric.configure is not None
         metric = metric.configure(MetricSpec(metric.name, options=options))
     assert metric.function is not None
     names = tuple(f"c{c}" for c in range(truth.shape[1]))
-    return metric.function(EvaluationRecord(names, truth, scores, labels=labels))
+    return metric.function(EvaluationRecord(names, truth, scores, labels=labels, seen=seen))
 
 
 @pytest.mark.parametrize("name", GOLDEN["cases"])
@@ -67,17 +73,16 @@ def test_worked_values_of_classes_that_arrive_over_time() -> None:
     answers = [np.array(scores) for scores in case["scores_after_round"]]
     classes = np.array([score(BY_NAME["mAP"], truth, s, tuple(group)) for s in answers for group in case["groups"]])
     np.testing.assert_allclose(classes.reshape(3, 3), case["R_classes"], rtol=0, atol=1e-9)
-    kept = [containing(truth, group) for group in case["groups"]]
+    kept = [truth[:, group].any(axis=1) for group in case["groups"]]
     pictures = [
         score(BY_NAME["mAP"], truth[rows], s[rows], tuple(group))
         for s in answers
         for rows, group in zip(kept, case["groups"], strict=True)
     ]
     np.testing.assert_allclose(np.reshape(pictures, (3, 3)), case["R_pictures"], rtol=0, atol=1e-9)
-    seen = ranking.seen_mean_average_precision(truth, answers, case["groups"])
+    taught = [tuple(c for group in case["groups"][: k + 1] for c in group) for k in range(3)]
+    seen = [score(BY_NAME["mAP_seen"], truth, s, seen=classes) for s, classes in zip(answers, taught, strict=True)]
     np.testing.assert_allclose(seen, case["seen_mAP"], rtol=0, atol=1e-9)
-    assert seen.mean() == pytest.approx(case["average_mAP"], rel=0, abs=1e-9)
-    assert seen[-1] == pytest.approx(case["last_mAP"], rel=0, abs=1e-9)
 
 
 @st.composite
@@ -92,7 +97,7 @@ def cases(draw: st.DrawFn) -> Case:
 @given(cases())
 def test_scikit_learn_says_the_same(case: Case) -> None:
     truth, scores = case
-    answered = decisions.answered_labels(scores)
+    answered = scores > 0.5
     present = truth.any(axis=0)
     if present.any():
         expected = sk.average_precision_score(truth[:, present], scores[:, present], average=None)
@@ -102,28 +107,20 @@ def test_scikit_learn_says_the_same(case: Case) -> None:
     assert np.isnan(ranking.average_precisions(truth, scores)[~present]).all()
     if truth.shape[1] == 1:  # which scikit-learn takes for one label a sample
         return
-    zero = {"zero_division": 0.0}
-    assert decisions.class_precision(truth, answered) == pytest.approx(
-        sk.precision_score(truth, answered, average="macro", **zero)
-    )
-    assert decisions.class_recall(truth, answered) == pytest.approx(
-        sk.recall_score(truth, answered, average="macro", **zero)
-    )
-    assert decisions.class_f1_macro(truth, answered) == pytest.approx(
-        sk.f1_score(truth, answered, average="macro", **zero)
-    )
-    assert decisions.overall_precision(truth, answered) == pytest.approx(
-        sk.precision_score(truth, answered, average="micro", **zero)
-    )
-    assert decisions.overall_recall(truth, answered) == pytest.approx(
-        sk.recall_score(truth, answered, average="micro", **zero)
-    )
-    assert decisions.overall_f1(truth, answered) == pytest.approx(sk.f1_score(truth, answered, average="micro", **zero))
-    one = {"average": "samples", "zero_division": 1.0}
-    assert decisions.example_f1(truth, answered) == pytest.approx(sk.f1_score(truth, answered, **one))
-    assert decisions.example_jaccard(truth, answered) == pytest.approx(sk.jaccard_score(truth, answered, **one))
-    assert decisions.subset_accuracy(truth, answered) == pytest.approx(sk.accuracy_score(truth, answered))
-    assert decisions.hamming_loss(truth, answered) == pytest.approx(sk.hamming_loss(truth, answered))
+    zero, one = {"zero_division": 0.0}, {"average": "samples", "zero_division": 1.0}
+    expected = {
+        "CP": sk.precision_score(truth, answered, average="macro", **zero),
+        "CR": sk.recall_score(truth, answered, average="macro", **zero),
+        "CF1_macro": sk.f1_score(truth, answered, average="macro", **zero),
+        "OP": sk.precision_score(truth, answered, average="micro", **zero),
+        "OR": sk.recall_score(truth, answered, average="micro", **zero),
+        "OF1": sk.f1_score(truth, answered, average="micro", **zero),
+        "example_f1": sk.f1_score(truth, answered, **one),
+        "example_jaccard": sk.jaccard_score(truth, answered, **one),
+        "subset_accuracy": sk.accuracy_score(truth, answered),
+        "hamming_loss": sk.hamming_loss(truth, answered),
+    }
+    assert {name: score(BY_NAME[name], truth, scores) for name in expected} == pytest.approx(expected)
 
 
 def naive(truth: NDArray[np.uint8], scores: NDArray[np.float64]) -> dict[str, float]:
@@ -211,10 +208,29 @@ def test_pw_jaccard_by_hand_with_truths_limited_to_labels_seen() -> None:
     """Labels: animal, dog, husky, thing. (4/9 + 4/9 + 1/8) / 3 = 73/216, and without "husky" other unions."""
     truth = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]], dtype=np.uint8)
     answered = np.array([[1, 1, 1, 0], [1, 1, 0, 1], [1, 0, 0, 1]], dtype=np.uint8)
-    assert decisions.pw_jaccard(truth, answered) == pytest.approx(73 / 216, rel=0, abs=1e-12)
-    seen = decisions.pw_jaccard(truth, answered, seen=(0, 1, 3))
+    similarity = BY_NAME["pw_jaccard"]
+    assert score(similarity, truth, answered) == pytest.approx(73 / 216, rel=0, abs=1e-12)  # .337963
+    seen = score(similarity, truth, answered, seen=(0, 1, 3))
     assert seen == pytest.approx((4 / 9 + 4 / 9 + 1 / 6) / 3, rel=0, abs=1e-12)
-    assert decisions.pw_jaccard(truth, np.zeros_like(truth)) == 0
+    assert score(similarity, truth, np.zeros_like(truth)) == 0
+
+
+def test_seen_classes_are_scored_on_samples_that_contain_one_where_it_is_said() -> None:
+    truth, scores = [[1, 0], [0, 1], [0, 1], [1, 1]], [[0.9, 0], [0.8, 0], [0.7, 0], [0.6, 0]]
+    of_all = score(BY_NAME["mAP_seen"], truth, scores, seen=(0,))
+    assert of_all == pytest.approx((1 + 2 / 4) / 2)
+    assert score(BY_NAME["mAP_seen"], truth, scores, seen=(0,), samples="containing") == 1
+    assert math.isnan(score(BY_NAME["mAP_seen"], truth, scores, seen=()))  # before the first round
+
+
+def test_samples_of_several_test_sets_are_pooled_once() -> None:
+    truth = np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
+    scores = np.array([[0.1, 0.9], [0.5, 0.1], [0.9, 0.5]])
+    both = [np.array([0, 2]), np.array([1, 2])]
+    row = [EvaluationRecord(("a", "b"), truth[at], scores[at], labels=(j,), positions=at) for j, at in enumerate(both)]
+    found = pooled(row)
+    assert found is not None
+    assert (np.asarray(found.y_true).tolist(), np.asarray(found.y_pred).tolist()) == (truth.tolist(), scores.tolist())
 
 
 def test_without_a_sample_every_score_is_nan() -> None:

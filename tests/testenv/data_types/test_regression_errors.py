@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from ianvs.testenv.data_types.regression import errors
+from ianvs.testenv.data_types.regression import number_errors as errors
 
 ORACLES = {
     "MSE": metrics.mean_squared_error,

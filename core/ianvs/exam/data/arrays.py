@@ -28,7 +28,7 @@ _UNCLEAR = (
 _X = re.compile(r"(?<![a-zA-Z0-9])[xX](?![a-zA-Z0-9])")  # as in x_train, train-x, X
 
 
-def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None) -> Listing:
+def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None, data_type: str | None = None) -> Listing:
     """x and y (optional: ids, domain, classes). A file for both parts has x_train, y_train, x_test, y_test.
 
     A .npy file holds x; y lies in the file beside it that `array_files` names. A .pt file may also hold a pair (x, y).
@@ -47,7 +47,7 @@ def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None) -> 
     classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
     held = {key: arrays[name] for key, name in names.items() if name in arrays}
     usual: Layout | None = "NCHW" if read is _torch else None
-    return arrays_listing(held, part, Place(path), names, classes, layout, usual)
+    return arrays_listing(held, part, Place(path), names, classes, layout, usual, data_type)
 
 
 def arrays_listing(
@@ -65,7 +65,7 @@ def arrays_listing(
     x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
     Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
     y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures. data_type: of labels that
-    were read by it; None: told by their form.
+    it reads; None: told by their form.
     """
     x, y = arrays["x"], arrays["y"]
     count = require_aligned(arrays, called, place)
@@ -212,7 +212,11 @@ def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1 or y.dtype.kind not in "iuUb":
-        message = f"{name} is {y.dtype} {y.shape}; expected one integer or name for each sample."
+        of = "regression" if y.ndim < 2 else "multilabel` or `data_type: regression"
+        message = (
+            f"{name} is {y.dtype} {y.shape}; expected one integer or name for each sample. Several labels each, or "
+            f"numbers to be estimated, are read where the dataset says so: `data_type: {of}`."
+        )
         raise SourceError([Problem(message, place)])
     values, where = np.unique(y, return_inverse=True)
     return column([str(label) for label in values.tolist()])[where]

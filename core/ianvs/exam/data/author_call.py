@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError, Place, PluginError
 from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
-from ianvs.config.spec import DatasetSpec, ModuleSpec
+from ianvs.config.spec import DatasetSpec, DataTypeSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.exam.data.listing import SourceError
-from ianvs.exam.data.returned import ReadLabels, store_returned
+from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.typed_labels import ReadLabels, label_reader
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
-_DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
 _COLUMNS = ("label", "input", "domain")  # keys that name columns of a table, unless the function has them as options
 _STDLIB = sysconfig.get_paths()["stdlib"]
@@ -92,7 +92,9 @@ def call_function(question: Question) -> Answer:
         line = _line(loaded.target)
         try:
             with loaded.active() as function:
-                spec = DatasetSpec(**question["settings"], **named)
+                of = question["data_type"]
+                typed = None if of is None else DataTypeSpec(of[1], url=None if of[0] is None else Path(of[0]))
+                spec = DatasetSpec(**question["settings"], **named, data_type=typed)
                 returned = function(**options, **offered)
                 stored = store_returned(returned, folder, f"{name}()", spec, _reader(question))
         except SourceError as broken:
@@ -109,16 +111,13 @@ def call_function(question: Question) -> Answer:
 
 def _reader(question: Question) -> ReadLabels | None:
     """What makes labels of the type that the testenv says of what is returned."""
-    if question["data_type"] is None:
+    of = question["data_type"]
+    if of is None:
         return None
     given = question["classes"]
 
     def read(y: object, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
-        url, name = question["data_type"] or (None, "")
-        found: tuple[NDArray[Any], tuple[str, ...]] = (
-            load(url, name, _DATA_TYPES).target().read(y, classes if given is None else tuple(given))
-        )
-        return found
+        return label_reader(*of)(y, classes if given is None else tuple(given))
 
     return read
 

@@ -27,10 +27,10 @@ from ianvs.exam.data.records import Records
 from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS
 from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.exam.data.tables import TEXT_COLUMN, read_table
+from ianvs.exam.data.typed_labels import type_facts, type_name
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-_DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 VERSION = 3  # part of every key: raise it when the same return is stored otherwise
 
 
@@ -169,7 +169,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
         arrays["y"] = column([json.loads(line) for line in (folder / LABELS).read_text().splitlines()])
     if arrays["x"].dtype.kind != "U":
         usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
-        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual, _type_name(spec))
+        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual, type_name(spec))
     count = require_aligned(arrays, called, place)
     listing = files_listing(
         place.file,
@@ -183,14 +183,3 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
     if spec.data_type is not None:
         listing = replace(listing, label_form=spec.data_type.name, labels=arrays["y"])
     return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes)
-
-
-def _type_name(spec: DatasetSpec) -> str | None:
-    return None if spec.data_type is None else spec.data_type.name
-
-
-def type_facts(spec: DatasetSpec) -> dict[str, object]:
-    """What tells an author's data type from another one of the same name; {} where none is said."""
-    if (of := spec.data_type) is None:
-        return {}
-    return {"data_type": of.name, "source": source_of(None if of.url is None else str(of.url), of.name, _DATA_TYPES)}

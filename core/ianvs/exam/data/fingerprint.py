@@ -17,6 +17,7 @@ from ianvs.exam.data.contents import Say, contents
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
 from ianvs.exam.data.table_forms import source_files
+from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
 
 _BLOCK = 4096  # samples whose names are text at a time
@@ -47,7 +48,8 @@ def files_fingerprint(
     Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
     """
     known = zip(PARTS, listings or (None, None), strict=True)
-    return settings_digest(spec, {part: _part(spec, part, cache_dir, listing, say) for part, listing in known})
+    found = {part: _part(spec, part, cache_dir, listing, say) for part, listing in known}
+    return settings_digest(spec, {**found, **type_facts(spec)})
 
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:

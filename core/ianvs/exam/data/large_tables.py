@@ -39,7 +39,7 @@ _BLOCK = 4096  # files that are looked at together: their names take memory
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     """What large files are kept under; None for small ones and folders, and where something can't be read."""
     paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
-    if cache_dir is None or spec.url is not None or not paths:
+    if cache_dir is None or spec.url is not None or spec.data_type is not None or not paths:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)

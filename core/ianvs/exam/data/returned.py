@@ -24,12 +24,11 @@ from ianvs.exam.data.tables import (
     domain_column,
     label_column,
 )
+from ianvs.exam.data.typed_labels import ReadLabels
 
 CONVERSATIONS = "conversations.jsonl"
 LABELS = "y.jsonl"
 TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
-ReadLabels = Callable[[object, tuple[str, ...] | None], tuple[NDArray[Any], tuple[str, ...]]]
-"""Makes the column `y`, and the names of the classes, of labels as they were returned. Raises ValueError."""
 Read = Callable[[object, str], NDArray[Any]]  # labels, and what errors call them
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, a table, or a list of conversations'
@@ -168,7 +167,13 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     said = np.array([str(json.loads(line).get("domain", "")) for line in lines])
     labels = arrays.get("y.npy", np.zeros((count, 0)) if told else said)  # of a type of its own: no classes to keep
     domains = arrays.get("domain.npy", said if lines else np.full(count, ""))
-    shared = shared_out(labels.tolist(), labels.ndim == 1, domains.tolist(), spec.test_share or 0.0, spec.test_seed)
+    shared = shared_out(
+        labels.tolist(),
+        labels.ndim == 1 and labels.dtype.kind != "f",
+        domains.tolist(),
+        spec.test_share or 0.0,
+        spec.test_seed,
+    )
     for folder, taken in zip((train, test), shared, strict=True):
         for name, array in arrays.items():
             _save(folder / name, array[taken])

@@ -22,6 +22,7 @@ from ianvs.exam.data.records import read_records
 from ianvs.exam.data.split import stratified_split
 from ianvs.exam.data.table_forms import table_form, table_forms
 from ianvs.exam.data.tables import read_table
+from ianvs.exam.data.typed_labels import type_name, typed
 
 PARTS = ("train", "test")
 WITH_FIELDS = (".csv", ".json", ".jsonl")
@@ -38,11 +39,11 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
         train, test = _each(lambda part: _read_whole(spec, part), PARTS)
-        return train, test
+        return typed((train, test), spec)
     whole = _read_whole(spec, "train")
-    classes = whole.label_form == "class"
+    classes = whole.label_form == "class" and spec.data_type is None
     kept, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
-    return whole.take(kept), whole.take(taken)
+    return typed((whole.take(kept), whole.take(taken)), spec)
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
@@ -134,7 +135,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
                 return read_conversations(records, spec)
             return read_table(source, spec, records)
         case packed if packed in PACKED:
-            return read_arrays(source, part, spec.layout)
+            return read_arrays(source, part, spec.layout, type_name(spec))
         case other:
             known = one_line([".txt", *WITH_FIELDS, *PACKED, *(end for form in table_forms() for end in form.suffixes)])
             message = f"don't know how to read '{other}'; expected {known} or a folder."

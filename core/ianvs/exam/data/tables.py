@@ -60,9 +60,10 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
         return quickly
     table = _read_csv(source.path) if records is None else _of_records(records)
     label = label_column(table, spec)
-    labels = [token(value) for value in table.values(label)]
+    values = table.values(label)
+    labels = [token(value) for value in values] if spec.data_type is None else [""] * len(values)
     empty = [table.place(row) for row, token in enumerate(labels) if not token]
-    if empty:
+    if empty and spec.data_type is None:
         raise SourceError(summary([Problem(f"the column '{label}' is empty.", place) for place in empty]))
     domain = domain_column(table, spec)
     domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
@@ -70,18 +71,20 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     chosen = chosen_column(table, spec, "input")
     features = features if chosen is None else [chosen]
     sample = chosen or table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
+    written = column(labels if spec.data_type is None else values)
     numbers, odd = _numbers(table, features)
     text = table.named([TEXT_COLUMN]) if sample is None else None
     if chosen is not None and numbers is None and not str(table.rows[0].get(chosen)).lower().endswith(PICTURE_SUFFIXES):
         text = chosen
     if text is not None:
-        return table_listing(table, "text", column(table.values(text)), "text", column(table.values(label)), domains)
+        return table_listing(table, "text", column(table.values(text)), "text", column(values), domains)
     if numbers is not None:
-        return table_listing(table, "arrays", numbers, "class", column(labels), domains)
+        return table_listing(table, "arrays", numbers, "class", written, domains)
     if sample is None:
         raise SourceError([no_sample_column(table, features, odd)])
     paths = [str(value).strip() for value in table.values(sample)]
-    return files_listing(table.path, spec, paths, labels, table.lines, domains)
+    listing = files_listing(table.path, spec, paths, labels, table.lines, domains)
+    return listing if spec.data_type is None else replace(listing, labels=written)
 
 
 def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:

@@ -46,7 +46,7 @@ class DataType:
         classes: the names that are given; None: they are found in the labels. Raises ValueError, in words that name
         the sample and the remedy.
         """
-        raise ValueError(f"labels of the type {self.name} are read from files alone")
+        raise ValueError(f"{self.name} data are known by the form of their labels. Take `data_type` out.")
 
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_] | None:
         """(N, C) which classes each label is about, where it may be several; None: it is of one, or of none."""

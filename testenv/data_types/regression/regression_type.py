@@ -1,0 +1,78 @@
+"""Numbers to be estimated: truths and answers are floats (N,) or (N, D)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import DataType, one_for_each
+
+Numbers = NDArray[np.float64]
+
+
+class Regression(DataType):
+    """Labels are float64, (N,) or (N, D). It has no classes."""
+
+    name: ClassVar[str] = "regression"
+
+    def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[Numbers, tuple[str, ...]]:
+        if classes:
+            raise ValueError("numbers to be estimated have no classes. Take the names of classes out.")
+        try:
+            array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+            if array.dtype == object:  # a column of numbers or of lists of them
+                array = np.array(array.tolist())
+            numbers = array.astype(np.float64)
+        except (ValueError, TypeError):
+            raise ValueError(_first_odd(given)) from None
+        if numbers.ndim == 2 and numbers.shape[1] == 1:
+            numbers = numbers[:, 0]
+        if numbers.ndim not in (1, 2):
+            raise ValueError(f"the labels have the shape {numbers.shape}; expected numbers (N,) or (N, D).")
+        if (wrong := _first_not_finite(numbers)) is not None:
+            n, value = wrong
+            raise ValueError(f"sample {n} has {value}; expected finite numbers. Take the sample out, or fill the gap.")
+        return numbers, ()
+
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        shape = (len(asked.positions), *asked.samples.y.shape[1:])
+        return lambda found, where: _checked(found, shape, where)
+
+    def misfit(self, metric: str, error: Exception) -> str:
+        return f"{super().misfit(metric, error)} For numbers there are MSE, RMSE, MAE and R2."
+
+
+def _checked(found: object, shape: tuple[int, ...], where: str) -> Numbers:
+    array = one_for_each(found, shape[0], where)
+    if array.shape == (*shape, 1):
+        array = array[..., 0]
+    if array.shape != shape or array.dtype.kind not in "biuf":
+        raise PluginError(f"{where} returned {array.dtype} of shape {array.shape}; expected numbers of shape {shape}.")
+    numbers = array.astype(np.float64)
+    if (wrong := _first_not_finite(numbers)) is not None:
+        raise PluginError(f"{where} returned {wrong[1]} for sample {wrong[0]}; expected finite numbers.")
+    return numbers
+
+
+def _first_not_finite(numbers: Numbers) -> tuple[int, float] | None:
+    """(sample, value)"""
+    wrong = np.argwhere(~np.isfinite(numbers))
+    return (int(wrong[0, 0]), float(numbers[tuple(wrong[0])])) if len(wrong) else None
+
+
+def _first_odd(given: Any) -> str:
+    """What is wrong with labels that are no array of numbers."""
+    shapes = set()
+    for n, label in enumerate(given if hasattr(given, "__iter__") else [given]):
+        try:
+            shapes.add(np.asarray(label, dtype=np.float64).shape)
+        except (ValueError, TypeError):
+            return f"sample {n} has {label!r:.60}; expected a number, or a list of numbers."
+        if len(shapes) > 1:
+            return f"sample {n} has {label!r:.60}, another count of numbers than the samples before it."
+    return "the labels are no array of numbers"

@@ -1,0 +1,208 @@
+"""Exams of numbers to be estimated: from an author's function or a file, in domains and as a stream, to errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ianvs
+from ianvs.base.errors import ConfigError, PluginError
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.parts import Part
+from ianvs.testenv.data_types.regression.regression_type import Regression
+from tests.edits import edited
+from tests.jobs import write_job
+
+FUNCTION = """
+import numpy as np
+
+def samples():
+    x = np.arange(24, dtype=np.float32)[:, None]
+    y = x[:, 0] * 0.5
+    y[12:] += 10
+    domain = np.repeat(["low", "high"], 12)
+    return {"train": (x[::2], y[::2], domain[::2]), "test": (x[1::2], y[1::2], domain[1::2])}
+"""
+PLUGIN = """
+class Last:
+    \"\"\"Answers with the mean of the last labels that it was told.\"\"\"
+
+    def __init__(self):
+        self.mean = 0.0
+
+    def train(self, train_data):
+        y = train_data.y
+        assert y.dtype == "float32"
+        self.mean = y.mean(axis=0)
+
+    def predict(self, data):
+        return [self.mean] * len(data)
+
+    def save(self, path):
+        path.write_text(repr(float(self.mean)))
+
+    def load(self, path):
+        self.mean = float(path.read_text())
+"""
+TESTENV = """
+dataset: {url: ./mine.py, name: samples, data_type: regression}
+scenario: {name: domain-incremental}
+metrics: [{name: MAE}, {name: R2}, {name: BWT, of: MAE}, {name: FWT, of: MAE}, {name: BWT, of: R2}]
+"""
+
+
+def job(
+    folder: Path, testenv: str = TESTENV, plugin: str = PLUGIN, function: str = FUNCTION, score: str = "MAE"
+) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mine.py").write_text(function)
+    return write_job(
+        folder, plugin=plugin, name="Last", testenv=testenv, hyperparameters="", job="engine: inline",
+        sort_by=f"[{{{score}: ascend}}]",
+    )  # fmt: skip
+
+
+def test_errors_in_domains_and_what_is_forgotten_in_their_direction(tmp_path: Path) -> None:
+    [case] = ianvs.run(job(tmp_path))
+    assert case.status == "finished", case.failure
+    x = np.arange(24)
+    y = x * 0.5 + 10 * (x >= 12)
+    parts = np.split(y[1::2], 2)
+    means = [0.0, *(part.mean() for part in np.split(y[::2], 2))]
+    expected = np.array([[np.abs(part - mean).mean() for part in parts] for mean in means])
+    np.testing.assert_allclose(case.matrices["MAE"].values, expected, rtol=0, atol=1e-12)
+    assert case.metrics["MAE"] == pytest.approx(expected[2].mean())
+    assert not case.matrices["MAE"].higher_is_better
+    # Less than 0 is forgetting, of an error too: it has grown.
+    assert case.metrics["BWT of MAE"] == pytest.approx(expected[1, 0] - expected[2, 0])
+    assert expected[2, 0] > expected[1, 0]
+    assert case.metrics["FWT of MAE"] == pytest.approx(expected[0, 1] - expected[1, 1])
+    off = [[1 - np.mean((part - mean) ** 2) / np.var(part) for part in parts] for mean in means]
+    np.testing.assert_allclose(case.matrices["R2"].values, off, rtol=0, atol=1e-12)
+    assert case.metrics["BWT of R2"] == pytest.approx(off[2][0] - off[1][0])
+
+
+def test_a_stream_of_numbers(tmp_path: Path) -> None:
+    testenv = edited(TESTENV, "domain-incremental", "online, rounds: 2, batch: 3")
+    testenv = testenv.partition("metrics:")[0] + "metrics: [{name: MSE}, {name: RMSE}]\n"
+    [case] = ianvs.run(job(tmp_path, testenv, score="MSE"))
+    assert case.status == "finished", case.failure
+    mse, rmse = case.matrices["MSE"].values, case.matrices["RMSE"].values
+    low, high = np.split(np.arange(1, 24, 2) * 0.5 + np.repeat([0, 10], 6), 2)
+    np.testing.assert_allclose(mse[0], [np.mean(low**2), np.mean(high**2)])
+    assert mse[1, 0] < mse[0, 0] and mse[2, 1] < mse[1, 1]
+    np.testing.assert_allclose(rmse, np.sqrt(mse), rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["npz", "csv", "jsonl"])
+def test_numbers_in_files_are_read_where_the_type_is_said(tmp_path: Path, form: str) -> None:
+    x, y = np.arange(8.0), np.array([0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4.25])
+    if form == "npz":
+        np.savez(tmp_path / "all.npz", x=x[:, None], y=y)
+    elif form == "csv":
+        (tmp_path / "all.csv").write_text("a,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True)))
+    else:
+        lines = [f'{{"a": {a}, "y": {b}}}\n' for a, b in zip(x, y, strict=True)]
+        (tmp_path / "all.jsonl").write_text("".join(lines))
+    testenv = f"""
+    dataset: {{train_data: ./all.{form}, test_data: ./all.{form}, data_type: regression}}
+    scenario: {{name: instance-incremental, rounds: 1}}
+    metrics: [{{name: MAE}}]
+    """
+    [case] = ianvs.run(job(tmp_path, testenv))
+    assert case.status == "finished", case.failure
+    np.testing.assert_allclose(case.matrices["MAE"].values[:, 0], [y.mean(), np.abs(y - y.mean()).mean()])
+
+
+def test_a_cell_that_is_no_number_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "all.csv").write_text("a,y\n1,2.5\n2,much\n3,nan\n")
+    testenv = """
+    dataset: {train_data: ./all.csv, test_data: ./all.csv, data_type: regression}
+    scenario: {name: instance-incremental, rounds: 1}
+    metrics: [{name: MAE}]
+    """
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError, match=r"all.csv:3:1: sample 1 has 'much'; expected a number"):
+            command(job(tmp_path, testenv))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("y[12:] += 10", "y[2] = np.nan", r"y of train: sample 1 has nan; expected finite numbers"),
+        ('"test": (x[1::2]', '"classes": ["a"], "test": (x[1::2]', r"numbers to be estimated have no classes"),
+    ],
+)
+def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = job(tmp_path, function=edited(FUNCTION, old, new))
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError, match=message):
+            command(path)
+
+
+def test_numbers_are_no_classes_unless_the_type_is_said(tmp_path: Path) -> None:
+    path = job(tmp_path, edited(TESTENV, ", data_type: regression", ""))
+    with pytest.raises(ConfigError, match=r"numbers to be estimated, are read where .*: `data_type: regression`"):
+        ianvs.validate(path)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "mIoU", "mAP"])
+def test_scores_of_classes_are_refused_by_a_message_that_names_others(tmp_path: Path, name: str) -> None:
+    path = job(tmp_path, edited(TESTENV, "metrics: [", f"metrics: [{{name: {name}}}, "))
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError, match=r"For numbers there are MSE, RMSE, MAE and R2"):
+            command(path)
+
+
+def test_classes_can_not_arrive_over_time(tmp_path: Path) -> None:
+    path = job(tmp_path, edited(TESTENV, "domain-incremental", "class-incremental, rounds: 2"))
+    with pytest.raises(ConfigError, match=r"samples is a regression dataset. Use domain-incremental"):
+        ianvs.run(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        ([1, 2.5], [1, 2.5]),
+        (["1", " 2.5"], [1, 2.5]),
+        (np.array([[1], [2]]), [1, 2]),
+        ([[1, 2], [3, 4]], [[1, 2], [3, 4]]),
+        (np.array([[1, 2], [3, 4]], dtype=object), [[1, 2], [3, 4]]),
+    ],
+)
+def test_each_form_of_numbers_is_read(given: Any, held: Any) -> None:
+    labels, names = Regression().read(given, None)
+    assert (labels.dtype, labels.tolist(), names) == (np.float64, held, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1, "x"], r"sample 1 has 'x'; expected a number, or a list of numbers"),
+        ([[1, 2], [3]], r"sample 1 has \[3\], another count of numbers"),
+        ([[1, 2], [3, np.inf]], r"sample 1 has inf"),
+        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\); expected numbers \(N,\) or \(N, D\)"),
+        ([1, None], r"sample 1 has (nan|None)"),
+    ],
+)
+def test_other_labels_are_refused_with_sample_and_remedy(given: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Regression().read(given, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ([[1, 2, 3]] * 2, r"P.predict\(\) returned int64 of shape \(2, 3\); expected numbers of shape \(2, 2\)"),
+        ([[1, 2]], r"returned shape \(1, 2\) for 2 samples"),
+        ([[1, 2], [3, np.nan]], r"returned nan for sample 1; expected finite numbers"),
+        ([["a", "b"]] * 2, r"returned <U1 of shape \(2, 2\)"),
+    ],
+)
+def test_wrong_answers_are_refused(said: Any, message: str) -> None:
+    asked = Part(Samples(np.zeros((2, 1)), np.zeros((2, 2)), np.empty(0, str)), np.arange(2))
+    with pytest.raises(PluginError, match=message):
+        Regression().checker(asked, 0)(said, "P.predict()")
