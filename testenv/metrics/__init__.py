@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ianvs.testenv.data_types.detection.detection_metrics import DETECTION
 from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
 from ianvs.testenv.data_types.regression.regression_metrics import REGRESSION
-from ianvs.testenv.data_types.detection.detection_metrics import DETECTION
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.classification import SCORES
 from ianvs.testenv.metrics.hierarchies import HIERARCHIES
@@ -22,8 +22,7 @@ __all__ = ["METRICS"]
 
 METRICS = (
     *SCORES, *TASK_SCORES, *HIERARCHIES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
-    *MULTILABEL, *REGRESSION, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
-    *SCORES, *TASK_SCORES, *HIERARCHIES, *OVERLAPS, *DETECTION, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
+    *DETECTION, *MULTILABEL, *REGRESSION,
     *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
 )  # fmt: skip
 """In the order in which they are listed."""
