@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIDE, _DASH, _GAP = 160, 5, 3  # pixels, the longer side of a picture, a dash and what is between two
-_MOST = 20  # answers that are drawn, those with the highest scores
+_MOST = 10  # answers that are drawn, those with the highest scores
+_OF_BEST = 0.3  # of the highest score in the picture, below which none is: detectors answer many boxes of no weight
 
 
 def with_boxes(
@@ -16,7 +17,7 @@ def with_boxes(
     """(H, W, 3) the picture enlarged, with its boxes in the colours of their classes.
 
     said: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and of answers `scores` (n,), which are written beside
-    them. Truths are solid, answers dashed.
+    them, those of weight. Truths are solid, answers dashed.
     """
     from PIL import Image, ImageDraw, ImageFont
 
@@ -25,7 +26,10 @@ def with_boxes(
     drawn = Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR)
     pen, font = ImageDraw.Draw(drawn), ImageFont.load_default(9)
     scores = said.get("scores")
-    rows = np.arange(len(said["labels"])) if scores is None else np.argsort(scores, kind="stable")[-_MOST:]
+    rows = np.arange(len(said["labels"]))
+    if scores is not None and len(scores):
+        rows = np.argsort(scores, kind="stable")[-_MOST:]
+        rows = rows[scores[rows] >= _OF_BEST * scores.max()]
     for row in rows.tolist():
         x1, y1, x2, y2 = (float(corner) * scale for corner in said["boxes"][row])
         fill = tuple(palette[int(said["labels"][row])].tolist())
