@@ -89,9 +89,13 @@ def _parts(record: EvaluationRecord, by_class: ByClass) -> Mapping[str, float]:
 def _metric(
     name: str, summary: str, formula: str, source: str, by_class: ByClass, options: type[Options] | None = None
 ) -> Metric:
+    """The mean over classes; of AP by class each of them."""
+    parts = name == "per_class_AP"
+    function = partial(_parts if parts else _mean, by_class=by_class)
+    function.__doc__ = summary
     plain = Metric(
-        name, "score", summary, source=source, formula=formula, partial=name.startswith("AP_"),
-        function=partial(_mean, by_class=by_class),
+        name, "score", summary, source=source, formula=formula, partial=name.startswith("AP_"), function=function,
+        mapping=parts,
     )  # fmt: skip
     if options is None:
         return plain
@@ -129,10 +133,7 @@ DETECTION = (
         for number, size in enumerate(coco.AREAS) if number
     ),
     _coco("AR_100", "recall of 100 answers a picture and class", "mean_c,t of the largest recall", coco.coco_recall),
-    replace(
-        _coco("per_class_AP", "precision of each class", f"mean_t AP_c,t; {_AP}", coco.coco_precision),
-        function=partial(_parts, by_class=coco_by_class), mapping=True,
-    ),
+    _coco("per_class_AP", "precision of each class", f"mean_t AP_c,t; {_AP}", coco.coco_precision),
     _metric(
         "VOC_AP", "PASCAL VOC's mean average precision; options iou, points (11_points for VOC 2007) and pixels.",
         "mean_c of the area under the non-increasing precision", _VOC, voc_by_class, VocOptions,
