@@ -6,9 +6,10 @@ import torch
 from torch.nn.functional import l1_loss
 
 from ianvs.testalgorithms.detection import DetectionLearner
+from ianvs.testalgorithms.label_sets import KnownClasses
 
 
-class DetectionLwF(DetectionLearner):
+class DetectionLwF(DetectionLearner, KnownClasses):
     """Distillation of what the old detector answers (ILOD; Shmelkov et al. 2017, eq. 1 to 3), for heatmaps.
 
     L = L_new + alpha (sum over cells and old classes of (p - p_old)^2 + sum over cells of w |b - b_old|) / n. p and b
@@ -19,12 +20,11 @@ class DetectionLwF(DetectionLearner):
     alpha: weight of what was known.
     """
 
-    memory = ()  # it keeps no samples
     networks = ("centernet",)
 
     def __init__(self, *, alpha=1.0, **training):
         super().__init__(**training)
-        self.alpha, self.known = alpha, []
+        self.alpha = alpha
 
     def before_round(self, data):
         own = data.y[..., 4].unique().long().tolist()
@@ -44,11 +44,9 @@ class DetectionLwF(DetectionLearner):
         boxes = weight * l1_loss(said[:, -4:], told[:, -4:], reduction="none")
         return ((p - p_old).square().sum() + boxes.sum()) / weight.sum().clamp_min(1)
 
+    def taught(self, data):
+        return self.new.tolist()
+
     def after_round(self, data):
-        self.teacher, self.known = None, sorted({*self.known, *self.new.tolist()})
-
-    def state(self):
-        return {"known": self.known}
-
-    def restore(self, state):
-        self.known = list(state["known"])
+        super().after_round(data)
+        self.teacher = None

@@ -5,20 +5,19 @@ from dataclasses import replace
 import torch
 
 from ianvs.testalgorithms.detection import DetectionLearner, box_iou
+from ianvs.testalgorithms.label_sets import KnownClasses
 
 
-class DetectionPseudoLabels(DetectionLearner):
+class DetectionPseudoLabels(DetectionLearner, KnownClasses):
     """Adds to a round's boxes those of the detector from before it (Liu et al. 2023, CL-DETR, section 3.2).
 
     Added are answers of classes that the round doesn't teach with a score of `threshold` at least, the highest first,
     as long as there is room, whose IoU with every true box is below `overlap`.
     """
 
-    memory = ()  # it keeps no samples
-
     def __init__(self, *, threshold=0.4, overlap=0.7, **training):
         super().__init__(**training)
-        self.threshold, self.overlap, self.known = threshold, overlap, []
+        self.threshold, self.overlap = threshold, overlap
 
     def training_data(self, data):
         old = [c for c in self.known if c not in self.taught(data)]
@@ -41,15 +40,5 @@ class DetectionPseudoLabels(DetectionLearner):
         order = rank.argsort(dim=1, descending=True, stable=True)[:, : y.shape[1], None]
         return torch.cat([y, added], 1).gather(1, order.expand(-1, -1, 5))
 
-    @staticmethod
-    def taught(data):
+    def taught(self, data):
         return {int(c) for c in data.y[..., 4].unique().tolist() if c >= 0}
-
-    def after_round(self, data):
-        self.known = sorted({*self.known, *self.taught(data)})
-
-    def state(self):
-        return {"known": self.known}
-
-    def restore(self, state):
-        self.known = list(state["known"])

@@ -2,21 +2,20 @@
 
 from dataclasses import replace
 
+from ianvs.testalgorithms.label_sets import KnownClasses
 from ianvs.testalgorithms.multilabel import MultilabelLearner
 
 
-class MultilabelPseudoLabels(MultilabelLearner):
+class MultilabelPseudoLabels(MultilabelLearner, KnownClasses):
     """Restores labels of earlier classes by the network from before the round (Dong et al. 2023, KRT, section 3.2).
 
     A class that the round does not teach becomes a label of a sample where its probability is `threshold` at least.
     KRT looks for a threshold of its own in each round; here it is given.
     """
 
-    memory = ()  # it keeps no samples
-
     def __init__(self, *, threshold=0.5, **training):
         super().__init__(**training)
-        self.threshold, self.known = threshold, []
+        self.threshold = threshold
 
     def training_data(self, data):
         old = [c for c in self.known if c not in self.taught(data)]
@@ -28,15 +27,5 @@ class MultilabelPseudoLabels(MultilabelLearner):
         y[:, old] = sure[:, old].to(y.dtype)
         return replace(data, y=y)
 
-    @staticmethod
-    def taught(data):
+    def taught(self, data):
         return data.y.any(0).nonzero()[:, 0].tolist()
-
-    def after_round(self, data):
-        self.known = sorted({*self.known, *self.taught(data)})
-
-    def state(self):
-        return {"known": self.known}
-
-    def restore(self, state):
-        self.known = list(state["known"])

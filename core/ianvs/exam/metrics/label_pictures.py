@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,34 @@ class LazyArray(NDArrayOperatorsMixin):
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(np.asarray(self), name)
+
+
+class LazyRows(LazyArray):
+    """(N,) objects that are read where they are asked for. One by its index; fewer by a slice, a mask or positions."""
+
+    _positions: NDArray[np.int64]  # among all that are stored
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._at, self._positions.tolist())
+
+    def __getitem__(self, index: Any) -> Any:
+        picked = self._positions[index]
+        if picked.ndim == 0:
+            return self._at(int(picked))
+        found = copy(self)
+        found._positions = picked
+        return found
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        found = np.empty(len(self), dtype=object)
+        found[:] = list(self)
+        return found
+
+    def _at(self, position: int) -> Any:
+        raise NotImplementedError
 
 
 class LabelPictures(LazyArray):

@@ -4,13 +4,11 @@ import json
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from ianvs.exam.metrics.label_pictures import LazyArray
+from ianvs.exam.metrics.label_pictures import LazyRows
 
 Turns = Sequence[str | None]
 """The replies to one conversation; None where one is missing."""
@@ -20,7 +18,7 @@ _HEAD = 10  # bytes, with the length of what comes before the first block
 _BLOCK = 1 << 18  # characters that are compressed together, and read at once
 
 
-class Replies(LazyArray):
+class Replies(LazyRows):
     """N lists of replies. One list by its index, one after the other by iterating; by a slice or a mask they are fewer.
 
     topics: (N,) what each conversation is about; None where that isn't known.
@@ -35,26 +33,11 @@ class Replies(LazyArray):
         head = json.loads(zlib.decompress(stored[_HEAD:begin].tobytes()))
         self._data, self._ends, self._first = stored[begin:], head["ends"], head["first"]
         self._positions, self._read = np.arange(self._first[-1]), (-1, list[Turns]())
-        self.topics: NDArray[np.str_] | None = None if head["topics"] is None else np.array(head["topics"], dtype=str)
+        self._topics = None if head["topics"] is None else np.array(head["topics"], dtype=str)
 
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def __iter__(self) -> Iterator[Turns]:
-        return map(self._at, self._positions.tolist())
-
-    def __getitem__(self, index: Any) -> Any:
-        picked = self._positions[index]
-        if picked.ndim == 0:
-            return self._at(int(picked))
-        found = copy(self)
-        found._positions, found.topics = picked, None if self.topics is None else self.topics[index]
-        return found
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        found = np.empty(len(self), dtype=object)
-        found[:] = list(self)
-        return found
+    @property
+    def topics(self) -> NDArray[np.str_] | None:
+        return None if self._topics is None else self._topics[self._positions]
 
     def _at(self, position: int) -> Turns:
         block = bisect_right(self._first, position) - 1

@@ -1,20 +1,19 @@
 """Labels and answers of any length, packed as numbers for the store: boxes of pictures, points, tracks."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from ianvs.exam.metrics.label_pictures import LazyArray
+from ianvs.exam.metrics.label_pictures import LazyRows
 
 _HEAD = 8  # bytes, with the length of what comes before the first array
 _ALIGNED = 8  # bytes that every array begins at a multiple of
 
 
-class Ragged(LazyArray):
+class Ragged(LazyRows):
     """N mappings of names to arrays, (n, ...) each, n of its own for each sample. Fewer by a slice or a mask."""
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
@@ -32,25 +31,6 @@ class Ragged(LazyArray):
             begin += count * size + -(count * size) % _ALIGNED
             self._columns[name] = flat, starts
         self._positions = np.arange(head["samples"])
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
-        return map(self._at, self._positions.tolist())
-
-    def __getitem__(self, index: Any) -> Any:
-        picked = self._positions[index]
-        if picked.ndim == 0:
-            return self._at(int(picked))
-        found = copy(self)
-        found._positions = picked
-        return found
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        found = np.empty(len(self), dtype=object)
-        found[:] = list(self)
-        return found
 
     def column(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """(all rows of all samples, the sample of each row): what vectorised scores read."""

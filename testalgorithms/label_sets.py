@@ -1,0 +1,45 @@
+"""What methods for boxes and for several labels share: in both a label may be of several classes."""
+
+import torch
+
+from ianvs.authoring import ReplayLearner, TorchLearner
+from ianvs.base.errors import require_known
+
+
+class LabelSetReplay(ReplayLearner):
+    """Each step's samples are joined by as many old ones, or `replay_batch`, with the labels that they came with."""
+
+    labels: str  # what they are, as errors say it
+
+    def __init__(self, *, selection="reservoir", **options):
+        require_known(f"selection of a memory of {self.labels}", selection, ("reservoir", "per_round"))
+        super().__init__(selection=selection, **options)
+
+    def extend(self, x, y):
+        if not len(self.memory):
+            return x, y
+        old_x, old_y = self.recall(len(y))
+        return torch.cat([x, old_x]), torch.cat([y, old_y])
+
+
+class KnownClasses(TorchLearner):
+    """Knows by `known`, class indices ascending, what earlier rounds have taught."""
+
+    memory = ()  # it keeps no samples
+
+    def __init__(self, **training):
+        super().__init__(**training)
+        self.known = []
+
+    def taught(self, data):
+        """Class indices among the labels of a round's data."""
+        raise NotImplementedError
+
+    def after_round(self, data):
+        self.known = sorted({*self.known, *self.taught(data)})
+
+    def state(self):
+        return {"known": self.known}
+
+    def restore(self, state):
+        self.known = list(state["known"])
