@@ -15,8 +15,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypedDict
 
-from numpy.typing import NDArray
-
 from ianvs.base.errors import IanvsError, Place, PluginError
 from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
@@ -38,8 +36,8 @@ _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
 
 class Question(TypedDict):
     """Which function is called, and how. offered: `root`, if it is given, and `download`. settings: keys of a
-    DatasetSpec that shape what is stored. folder: for the samples. data_type: (url, name) of the type of the labels,
-    where the testenv says one. classes: their names, if it says them.
+    DatasetSpec that shape what is stored. folder: for the samples. data_type, classes: of the labels, where the testenv
+    says them.
     """
 
     url: str
@@ -48,7 +46,7 @@ class Question(TypedDict):
     offered: dict[str, object]
     settings: dict[str, Any]
     folder: str
-    data_type: tuple[str | None, str] | None
+    data_type: DataTypeSpec | None
     classes: list[str] | None
 
 
@@ -92,9 +90,7 @@ def call_function(question: Question) -> Answer:
         line = _line(loaded.target)
         try:
             with loaded.active() as function:
-                of = question["data_type"]
-                typed = None if of is None else DataTypeSpec(of[1], url=None if of[0] is None else Path(of[0]))
-                spec = DatasetSpec(**question["settings"], **named, data_type=typed)
+                spec = DatasetSpec(**question["settings"], **named, data_type=question["data_type"])
                 returned = function(**options, **offered)
                 stored = store_returned(returned, folder, f"{name}()", spec, _reader(question))
         except SourceError as broken:
@@ -111,15 +107,10 @@ def call_function(question: Question) -> Answer:
 
 def _reader(question: Question) -> ReadLabels | None:
     """What makes labels of the type that the testenv says of what is returned."""
-    of = question["data_type"]
+    of, given = question["data_type"], question["classes"]
     if of is None:
         return None
-    given = question["classes"]
-
-    def read(y: object, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
-        return label_reader(*of)(y, classes if given is None else tuple(given))
-
-    return read
+    return lambda y, classes: label_reader(of)(y, classes if given is None else tuple(given))
 
 
 def _refused(*wrong: tuple[str, str, int]) -> Answer:

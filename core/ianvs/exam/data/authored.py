@@ -114,7 +114,6 @@ def _ask(
     folder.mkdir()
     offered: dict[str, object] = {"download": spec.download} | ({"root": str(spec.root)} if spec.root else {})
     options = dict(spec.options)
-    of = spec.data_type
     question = Question(
         url=str(url),
         name=name,
@@ -122,7 +121,7 @@ def _ask(
         offered=offered,
         settings=settings,
         folder=str(folder.resolve()),
-        data_type=None if of is None else (None if of.url is None else str(of.url), of.name),
+        data_type=spec.data_type,
         classes=None if spec.classes is None else list(spec.classes),
     )
     calling = f"calling {name}() of {shown_path(url)}"

@@ -19,9 +19,9 @@ ReadLabels = Callable[[object, tuple[str, ...] | None], tuple[NDArray[Any], tupl
 """Makes the column `y`, and the names of the classes, of labels as they were returned. Raises ValueError."""
 
 
-def label_reader(url: str | None, name: str) -> ReadLabels:
-    """`read` of the data type `name`. Raises PluginError."""
-    read: ReadLabels = load_once(url, name, DATA_TYPES).target().read
+def label_reader(of: DataTypeSpec) -> ReadLabels:
+    """`read` of a data type. Raises PluginError."""
+    read: ReadLabels = load_once(_url(of), of.name, DATA_TYPES).target().read
     return read
 
 
@@ -37,7 +37,7 @@ def typed(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, L
     if isinstance(spec.classes, Mapping):
         raise SourceError([Problem("`classes` of a domain each are for samples with one class. List all.", place)])
     try:
-        read = label_reader(_url(of), of.name)
+        read = label_reader(of)
     except PluginError as error:
         raise SourceError([Problem(str(error), place)]) from None
     names = spec.classes or parts[0].classes
