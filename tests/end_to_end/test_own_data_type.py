@@ -35,6 +35,17 @@ def test_a_label_that_is_none_is_refused_with_its_sample(tmp_path: Path) -> None
         ianvs.run(job)
 
 
+def test_a_type_that_is_not_there_is_told_once_where_it_is_named(tmp_path: Path) -> None:
+    job = copied(tmp_path)
+    testenv = job.parent / "testenv.yaml"
+    testenv.write_text(testenv.read_text().replace("name: Points", "name: Pointz"))
+    with pytest.raises(ConfigError, match=r"has no 'Pointz'\. Did you mean 'Points'") as caught:
+        ianvs.run(job)
+    [problem] = caught.value.problems
+    assert problem.place is not None
+    assert (problem.place.file.name, problem.place.line) == ("testenv.yaml", 6)
+
+
 def test_a_learner_without_the_method_that_is_asked_is_refused(tmp_path: Path) -> None:
     job = copied(tmp_path)
     plugin = job.parent / "spotter.py"

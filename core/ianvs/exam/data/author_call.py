@@ -77,6 +77,10 @@ def call_function(question: Question) -> Answer:
             loaded = load(str(url), name)
         except PluginError as error:
             return _refused((str(error), "", 0))
+        try:
+            read = _reader(question)
+        except PluginError as error:
+            return _refused((str(error), "data_type", 0))
         if not callable(loaded.target):
             return _refused((f"'{name}' is not a function.", "", 0))
         takes = constructor_parameters(loaded.target)
@@ -92,7 +96,7 @@ def call_function(question: Question) -> Answer:
             with loaded.active() as function:
                 spec = DatasetSpec(**question["settings"], **named, data_type=question["data_type"])
                 returned = function(**options, **offered)
-                stored = store_returned(returned, folder, f"{name}()", spec, _reader(question))
+                stored = store_returned(returned, folder, f"{name}()", spec, read)
         except SourceError as broken:
             return _refused(*((str(problem), "", line) for problem in broken.problems))
         except IanvsError as error:
@@ -100,17 +104,18 @@ def call_function(question: Question) -> Answer:
         except Exception as error:
             said = hide_secrets(cause(error, url.resolve()), question["options"], environment=os.environ)
             return _refused((f"{name}() failed: {said}", "", 0))
-    read = {path: look for path in sorted(seen) if (look := look_of(path))}
+    looks = {path: look for path in sorted(seen) if (look := look_of(path))}
     classes = None if stored is None else list(stored)
-    return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=read), wrong=[])
+    return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=looks), wrong=[])
 
 
 def _reader(question: Question) -> ReadLabels | None:
-    """What makes labels of the type that the testenv says of what is returned."""
+    """What makes labels of the type that the testenv says of what is returned. Raises PluginError."""
     of, given = question["data_type"], question["classes"]
     if of is None:
         return None
-    return lambda y, classes: label_reader(of)(y, classes if given is None else tuple(given))
+    read_labels = label_reader(of)
+    return lambda y, classes: read_labels(y, classes if given is None else tuple(given))
 
 
 def _refused(*wrong: tuple[str, str, int]) -> Answer:

@@ -129,7 +129,7 @@ def _ask(
         answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
         if answer["made"] is None:
             raise SourceError(
-                Problem(message, Place(url, line, 1) if line else spec.places.get(option, place))
+                Problem(message, Place(url, line, 1) if line else _place_of(option, spec) or place)
                 for message, option, line in answer["wrong"]
             )
         made = answer["made"]
@@ -146,6 +146,10 @@ def _ask(
         raise SourceError([Problem(f"{calling} {error}.{remedy}", place)]) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place_of(option: str, spec: DatasetSpec) -> Place | None:
+    return spec.data_type.place if option == "data_type" and spec.data_type else spec.places.get(option)
 
 
 def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: tuple[str, ...] | None) -> Listing:

@@ -33,7 +33,7 @@ def typed(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, L
     """
     if (of := spec.data_type) is None:
         return parts
-    place = spec.places.get("data_type", of.place)
+    place = of.place  # where a type that is not there is told, too
     if isinstance(spec.classes, Mapping):
         raise SourceError([Problem("`classes` of a domain each are for samples with one class. List all.", place)])
     try:
