@@ -130,7 +130,7 @@ def sat(folder: Path, source: str, job: str) -> CaseResult:
     exam = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 2}\nmetrics: [accuracy]"
     path = write_job(folder, plugin=source, name="Method", hyperparameters="", testenv=exam, job=f"seeds: [0]\n{job}")
     [found] = ianvs.run(path)
-    assert found.status == "finished", found.failure
+    assert found.status == "finished", (found.failure, (found.directory / "log.txt").read_text())
     return found
 
 

@@ -80,8 +80,10 @@ def _beside(closed: Collection[Path]) -> Iterator[str]:
     on_the_way = {parent for path in outermost for parent in path.parents}
     left_out = set(map(os.fspath, outermost | on_the_way))
     for folder in on_the_way:
+        found_here: list[os.DirEntry[str]] = []
         with suppress(OSError), os.scandir(folder) as entries:
-            yield from (one.path for one in entries if one.path not in left_out and not one.is_symlink())
+            found_here += entries  # before any of them is opened: others are at work in such folders as /tmp
+        yield from (one.path for one in found_here if one.path not in left_out and not one.is_symlink())
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
