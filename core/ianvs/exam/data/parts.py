@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,8 +30,7 @@ class Rows:
             gathered = self.transform(gathered)
         if gathered.dtype.kind == "f":
             gathered = gathered.astype(np.float32, copy=False)
-        # Deep: the lists within a conversation are a learner's to change, too.
-        return copy.deepcopy(gathered) if gathered.dtype == object else np.ascontiguousarray(gathered)
+        return gathered if gathered.dtype == object else np.ascontiguousarray(gathered)
 
 
 @dataclass(frozen=True)

@@ -53,11 +53,15 @@ class DataType:
         return None
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
-        """What is left of labels when only `classes` are taught; only where `membership` says something."""
+        """What is left of `sent` labels when only `classes` are taught; only where `membership` says something."""
+        return labels
+
+    def sent(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Labels of mappings as mappings of arrays, in which they travel to a learner many times as fast as in JSON."""
         return labels
 
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Labels as a learner sees them, of the column as JSON has brought it."""
+        """Labels as a learner sees them, of the column as JSON has brought it, or as `sent`."""
         return labels
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
@@ -73,7 +77,8 @@ class DataType:
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         """What turns answers to `asked` into the form that `packed` takes, or raises PluginError.
 
-        What comes out is numbers, or a list that JSON can hold, which is checked again where it arrives.
+        What comes out is numbers, or a list of mappings of arrays, or one that JSON can hold; it is checked again where
+        it arrives.
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
         errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
         that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.
