@@ -4,7 +4,6 @@ import numpy as np
 
 SEASONS = ("frost", "thaw", "spring", "summer", "storm")
 FEATURES = 6
-NOISE = 0.1  # standard deviation of y
 
 
 def five_seasons(train: int = 1000, test: int = 200, seed: int = 0):
@@ -19,7 +18,7 @@ def five_seasons(train: int = 1000, test: int = 200, seed: int = 0):
 
     def part(count):
         x = np.repeat(points, count, axis=0) + draw.normal(0, 0.7, (len(SEASONS) * count, FEATURES))
-        y = np.sin(2 * x @ a) + (x @ b) * (x @ c) / 4 + draw.normal(0, NOISE, len(x))
+        y = np.sin(2 * x @ a) + (x @ b) * (x @ c) / 4 + draw.normal(0, 0.1, len(x))
         return x.astype(np.float32), y, np.repeat(SEASONS, count)
 
     return {"train": part(train), "test": part(test)}

@@ -134,10 +134,7 @@ def _coco_part(root: Path, annotations: str, pictures: str, state: object) -> Li
 
 def _state(file: Path) -> object:
     """What changes when the file does."""
-    if not file.is_file():
-        return None
-    now = file.stat()
-    return now.st_mtime_ns, now.st_size, now.st_ino
+    return file.is_file() and (file.stat().st_mtime_ns, file.stat().st_size, file.stat().st_ino)
 
 
 def _listing(files: BoxFiles, root: Path) -> Listing:

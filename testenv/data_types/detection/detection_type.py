@@ -18,6 +18,7 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.ragged import Ragged, packed_ragged
 from ianvs.testenv.data_types.detection.box_checks import by_picture, checked_answers, checked_labels
 from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes, box_areas
+from ianvs.testenv.data_types.detection.box_scenes import with_boxes
 
 __all__ = ["Detection"]
 
@@ -57,12 +58,8 @@ class Detection(DataType):
         offsets = np.concatenate([[0], np.cumsum(taught)])[offsets]
         return column(by_picture(offsets, {key: values[taught] for key, values in columns.items()}))
 
-    def sent(self, labels: NDArray[Any]) -> NDArray[Any]:
-        return column(by_picture(*_flat(labels)))
-
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """A learner's own: who keeps one does not keep all of them."""
-        return column([{key: values.copy() for key, values in _arrays(label).items()} for label in labels])
+        return column(by_picture(*_flat(labels)))
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
         moved = []
@@ -94,6 +91,9 @@ class Detection(DataType):
         if first.ndim != 4 or first.dtype != np.uint8:
             return None
         return first if part.transform is None else part.transform(first)
+
+    def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return with_boxes(picture, label, palette)
 
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))

@@ -1,6 +1,6 @@
 """The contract of a data type."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ class DataType:
     memory that it takes; None: all of a test set. probes: whether a linear probe can be fitted to the labels.
     stores_truth: whether all true labels are stored with the exam; else a metric that reads them needs the data.
     own_extras: names of what it keeps beside the answers. shows: what reports draw of it, "label pictures", "replies"
-    or "boxes"; "" is nothing.
+    or "boxes"; "" is nothing. colours: red, green, blue, of classes that are always drawn in one.
     """
 
     name: ClassVar[str]
@@ -37,6 +37,7 @@ class DataType:
     stores_truth: ClassVar[bool] = True
     own_extras: ClassVar[tuple[str, ...]] = ("probe",)
     shows: ClassVar[str] = ""
+    colours: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
 
     # --- labels -------------------------------------------------------------------------------------------------
 
@@ -53,15 +54,14 @@ class DataType:
         return None
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
-        """What is left of `sent` labels when only `classes` are taught; only where `membership` says something."""
-        return labels
-
-    def sent(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Labels of mappings as mappings of arrays, in which they travel to a learner many times as fast as in JSON."""
+        """What is left of `told` labels when only `classes` are taught; only where `membership` says something."""
         return labels
 
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Labels as a learner sees them, of the column as JSON has brought it, or as `sent`."""
+        """Labels as they travel and a learner sees them: numbers, what JSON can hold, or mappings of arrays.
+
+        Arrays travel many times as fast. All have the same names, and those of a name differ in their length alone.
+        """
         return labels
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
@@ -109,6 +109,10 @@ class DataType:
     def shown(self, part: Part) -> NDArray[Any] | None:
         """What to keep of the inputs for reports, such as a few pictures; None where there is nothing to show."""
         return None
+
+    def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """(H, W, 3) a picture with a label or an answer, of a type that `shows` boxes. palette: colours of classes."""
+        return picture
 
     def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures | None:
         """All true labels, where `truth` keeps only some of them and a metric reads all; else None."""

@@ -155,12 +155,13 @@ def unpacked(memory: memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
 
 
 def _mappings(memory: memoryview, spec: Spec) -> list[dict[str, NDArray[Any]]]:
+    """Copies: who keeps one does not keep all that lies in the memory."""
     columns = []
     for told, where in spec["ragged"].values():
         rows, starts = _numbers(memory, told), _numbers(memory, where).astype(np.int64)
         if len(starts) != _whole(spec["count"]) + 1 or (np.diff(starts, prepend=0, append=len(rows)) < 0).any():
             raise ValueError("rows that begin nowhere")
-        columns.append([rows[start:end] for start, end in pairwise(starts.tolist())])
+        columns.append([rows[start:end].copy() for start, end in pairwise(starts.tolist())])
     return [dict(zip(spec["ragged"], row, strict=True)) for row in zip(*columns, strict=True)]
 
 

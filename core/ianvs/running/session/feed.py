@@ -78,7 +78,7 @@ class DataFeed:
         """
         self._exam, self._passes, self._seed = exam, passes, seed
         self._type = data_type(exam.dataset.kind, type_spec)
-        self._train = replace(exam.dataset.train, y=self._type.sent(exam.dataset.train.y))
+        self._train = replace(exam.dataset.train, y=self._type.told(exam.dataset.train.y))
         train_ratio = 1.0 if self.streams else train_ratio
         self._kept: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
