@@ -32,7 +32,6 @@ class NumberLearner(TorchLearner):
         return mse_loss(batch.outputs, batch.y)
 
     def predict(self, data, **context):
-        """(N,)"""
         return self.answer_logits(data, **context)[:, 0].cpu().numpy()
 
 

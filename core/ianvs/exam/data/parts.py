@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,8 @@ class Rows:
             gathered = self.transform(gathered)
         if gathered.dtype.kind == "f":
             gathered = gathered.astype(np.float32, copy=False)
-        return gathered if gathered.dtype == object else np.ascontiguousarray(gathered)
+        # Deep: the lists within a conversation are a learner's to change, too.
+        return copy.deepcopy(gathered) if gathered.dtype == object else np.ascontiguousarray(gathered)
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,7 @@ class DataType:
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         """What turns answers to `asked` into the form that `packed` takes, or raises PluginError.
 
-        What comes out is numbers, or a list of mappings of arrays, or one that JSON can hold; it is checked again where
-        it arrives.
+        What comes out is numbers, or a list of mappings of arrays or of what JSON can hold; it is checked on arrival.
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
         errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
         that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.

@@ -11,7 +11,8 @@ def newer_answers(result: CaseResult) -> dict[str, ScoreMatrix]:
 
     Only where each round teaches new classes and has a test set of them, and the task is not told.
     """
-    cases, exams = (store(result.directory.parents[1]) for store in (CaseStore, ExamStore))
+    workspace = result.directory.parents[1]
+    cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = cases.exam_id(result.case.id)
     record = exams.record(exam_id)
     if record is None or record.kind != "classification" or record.rules.get("task_in_testing"):

@@ -100,6 +100,6 @@ def _differ(now: Any, back: Any) -> NDArray[np.bool_]:
 
 
 def _same(now: Any, back: Any) -> bool:
-    if isinstance(now, dict) and isinstance(back, dict):
-        return now.keys() == back.keys() and all(np.array_equal(now[name], back[name]) for name in now)
+    if isinstance(now, dict) and isinstance(back, dict) and now.keys() == back.keys():
+        return all(np.array_equal(now[name], back[name]) for name in now)
     return np.array_equal(now, back)
