@@ -1,7 +1,5 @@
 """The moving average of CIA, whose weight is computed anew at every step from how the gradient changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,8 +7,6 @@ import torch
 from torch import Tensor
 
 from ianvs.base.errors import PluginError
-
-__all__ = ["DynamicAverage", "dynamic_ratio", "dynamic_ratios"]
 
 
 def dynamic_ratio(moved: float, gradient: float, changed: float) -> float:

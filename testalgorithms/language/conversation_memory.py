@@ -1,7 +1,5 @@
 """A memory of old conversations with a budget."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +7,6 @@ import torch
 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.conversation import Conversation
-
-__all__ = ["ConversationMemory"]
 
 
 class ConversationMemory:

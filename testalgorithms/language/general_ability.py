@@ -1,7 +1,5 @@
 """What a tuned model can still do of what it was never taught here: tasks of lm-evaluation-harness."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from importlib.util import find_spec
@@ -13,8 +11,6 @@ import yaml
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.types import Measure
 from ianvs.testalgorithms.language.numbers import at_least
-
-__all__ = ["GeneralAbility"]
 
 FILES = (".yaml", ".yml")
 

@@ -1,7 +1,5 @@
 """Gradients in one vector: of a loss, and of what a memory holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -10,8 +8,6 @@ from torch import Tensor, nn
 from ianvs.testalgorithms.language.batches import split_by_tokens
 from ianvs.testalgorithms.language.conversation import Encoded
 from ianvs.testalgorithms.language.language_learner import LanguageLearner
-
-__all__ = ["flat_gradient", "memory_gradient"]
 
 
 def flat_gradient(loss: Tensor, weights: Iterable[nn.Parameter]) -> Tensor:

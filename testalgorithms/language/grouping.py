@@ -1,7 +1,5 @@
 """Instructions that are alike share weights: a codebook of groups, matched by TF-IDF."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.testalgorithms.language.conversation import Conversation
-
-__all__ = ["Codebook", "instruction_of", "tfidf_cosines"]
 
 
 def tfidf_cosines(left: Sequence[str], right: Sequence[str], fitted_on: Sequence[str] | None = None) -> NDArray[Any]:

@@ -1,7 +1,5 @@
 """A base class that tunes a language model on conversations, so that a method is only what makes it different."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +29,6 @@ from ianvs.testalgorithms.language.models import (
 from ianvs.testalgorithms.language.numbers import at_least
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
 from ianvs.testalgorithms.language.tuning_loop import Descent
-
-__all__ = ["LanguageLearner"]
 
 
 class LanguageLearner:

@@ -1,7 +1,5 @@
 """Loading that saves memory: in 4 bits, as QLoRA does, and over several cards."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -9,8 +7,6 @@ import torch
 
 from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language.model_places import place_of
-
-__all__ = ["loading", "made_ready", "require_card", "require_loadable"]
 
 QUANTIZED = ("none", "4bit")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # of accelerate

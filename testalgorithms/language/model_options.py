@@ -1,7 +1,5 @@
 """What a language learner is told of its model, checked before anything is loaded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,8 +10,6 @@ from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language.model_loading import require_loadable
 from ianvs.testalgorithms.language.model_places import place_of
 from ianvs.testalgorithms.language.numbers import above, at_least, within
-
-__all__ = ["ModelOptions"]
 
 TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is

@@ -1,15 +1,11 @@
 """Where a base model is: a folder, a GGUF file, an installed package that carries one, or a name on Hugging Face."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from ianvs.base.errors import PluginError, one_line
 from ianvs.base.package import GGUF, files_of, find_gguf
-
-__all__ = ["ModelPlace", "not_here", "place_of"]
 
 
 @dataclass(frozen=True)

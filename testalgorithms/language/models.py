@@ -1,7 +1,5 @@
 """Language models by name or folder, what of them is tuned, and how they are kept."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

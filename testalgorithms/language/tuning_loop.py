@@ -1,7 +1,5 @@
 """The training loop: batches of alike lengths, accumulation, warm-up and cosine decay."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, grouped_by_length
 from ianvs.testalgorithms.language.conversation import Encoded
 from ianvs.testalgorithms.language.numbers import above, at_least, within
-
-__all__ = ["Descent", "Tuned", "warm_cosine"]
 
 
 class Tuned(Protocol):

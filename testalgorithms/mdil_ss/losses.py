@@ -6,8 +6,6 @@ L = L_CE(student(x, t), y) + lambda * sum over j < t of L_KLD(student(x, j), tea
 Labels are (B, H, W) class indices; the network's last output is the class "ignore", which weighs 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -16,15 +14,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
 from ianvs.base.errors import PluginError, closest
-
-__all__ = [
-    "class_weights",
-    "distill_old_domains",
-    "distillation",
-    "old_domain_losses",
-    "pixel_counts",
-    "weighted_cross_entropy",
-]
 
 DISTILLATIONS = ("kl", "reference_quirk")
 

@@ -4,14 +4,10 @@ What happens to each sample is drawn ahead, on the CPU, so that it is the same o
 nothing: draw the moves of an epoch, send them over once, and give every batch its part.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
 from ianvs.base.errors import PluginError, closest
-
-__all__ = ["draw_moves", "move"]
 
 BORDERS = ("ignore", "reference_quirk")
 

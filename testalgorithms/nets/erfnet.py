@@ -1,7 +1,5 @@
 """ERFNet for one domain or many: a shared encoder, small units per domain inside it, a decoder per domain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +9,6 @@ from torch import Tensor, nn
 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, DownUnit, Residual, ResidualUnit
-
-__all__ = ["ErfNet", "ErfNetShape"]
 
 STRIDE = 8  # of the encoder: three downsamplers, whatever the shape
 

@@ -5,8 +5,6 @@ carry the domain last in their names (`bns_1.0`), ours lie together by domain. E
 `bns_1.0`, and `decoder.` for `decoder.0.` as long as it has one decoder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,6 @@ from torch import Tensor
 
 from ianvs.base.errors import PluginError, one_line, shown_path
 from ianvs.testalgorithms.nets.erfnet import ErfNet
-
-__all__ = ["author_names", "export_state", "import_encoder", "import_state", "read_checkpoint"]
 
 CONVOLUTIONS = {
     "conv": "conv",

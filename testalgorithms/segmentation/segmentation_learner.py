@@ -24,8 +24,6 @@ from ianvs.testalgorithms.segmentation.data import Augmentation, Batch, DomainDa
 from ianvs.testalgorithms.segmentation.predicting import answers, mean_iou
 from ianvs.testalgorithms.segmentation.segmentation_options import shape_of
 
-__all__ = ["SegmentationLearner"]
-
 
 class SegmentationLearner:
     """Trains ERFNet on the domain that each round brings; by itself, with a new decoder and all else shared.

@@ -1,14 +1,10 @@
 """Hyperparameters that are names or shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import MappingProxyType
 
 from ianvs.base.errors import require_known
 from ianvs.testalgorithms.nets import ErfNetShape
-
-__all__ = ["SHAPES", "shape_of"]
 
 SHAPES = MappingProxyType(
     {

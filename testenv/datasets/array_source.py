@@ -1,7 +1,5 @@
 """What sources have in common whose samples are arrays that are made at once."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -17,8 +15,6 @@ from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.cache import cached_arrays
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.labels import IGNORED
-
-__all__ = ["ArraySource", "Arrays", "GeneratedSource", "numbered"]
 
 VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ianvs.testenv.datasets.downloads.writing import Prepared, Progress
 
-__all__ = ["DATASETS", "add_commands"]
-
 DATASETS = (
     ("cityscapes", "19 classes; leftImg8bit/ and gtFine/ as unpacked; labelIds are mapped where trainIds are missing"),
     ("synthia", "SYNTHIA-RAND-CITYSCAPES, 22 classes; RGB/ and GT/LABELS/ (16-bit); seeded split"),

@@ -16,8 +16,6 @@ What a message says may be a list of parts, [{"type": "text", "text": "..."}, ..
 ianvs finds them by the entry points `ianvs.conversation_forms` in pyproject.toml.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,8 +24,6 @@ from ianvs.base.errors import closest, one_line
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_forms import Form, Slip, content_at, text_at
 from ianvs.exam.data.records import json_kind
-
-__all__ = ["FORMS"]
 
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
 _SPEAKERS = {"system": "system", "human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant"}

@@ -6,8 +6,6 @@ the latter have another answer, and facts are added, which stay from then on. A 
 answer depends on it. So no two rounds contradict each other: who forgets nothing answers everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,6 @@ from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.conversation_forms import Conversation
 from ianvs.exam.data.conversations import samples_of
 from ianvs.exam.data.fingerprint import digest_of
-
-__all__ = ["KINDS_OF_FACTS", "LastingFacts"]
 
 VERSION = 1  # raise it when the same options make other conversations
 FIRST_YEAR = 2020

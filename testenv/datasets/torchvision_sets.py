@@ -1,7 +1,5 @@
 """The sources that torchvision.datasets unpacks: `cifar10`, `cifar100`, `mnist` and `fashion_mnist`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,8 +9,6 @@ from ianvs.base.errors import DataError, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
 from ianvs.testenv.datasets.idx_files import FILES, content_digests, find_files, read_idx
-
-__all__ = ["Cifar10", "Cifar100", "FashionMnist", "Mnist", "TorchvisionSet"]
 
 _CIFAR10 = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
 

@@ -1,7 +1,5 @@
 """Particular metrics, each with its source. ianvs finds them by the entry points `ianvs.metrics` in pyproject.toml."""
 
-from __future__ import annotations
-
 from ianvs.testenv.data_types.detection.detection_metrics import DETECTION
 from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
 from ianvs.testenv.data_types.regression.regression_metrics import REGRESSION

@@ -3,15 +3,11 @@
 R, nan and undefined values as in `ianvs.testenv.metrics.survey`. CLEAR's four are absolute scores, not differences.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["BENCHMARKS"]
 
 Array = NDArray[np.float64]
 

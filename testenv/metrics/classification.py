@@ -4,16 +4,12 @@ For class c: TP_c samples are of it and predicted as it, FN_c are of it and pred
 it and of another one. An answer that is no class is an FN, and an FP of none. Without any sample every score is nan.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["SCORES", "ratio"]
 
 
 def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:

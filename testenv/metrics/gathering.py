@@ -1,13 +1,9 @@
 """Gathers the metrics of a module."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 
 from ianvs.exam.metrics.metric import Metric
-
-__all__ = ["defined_in"]
 
 M = TypeVar("M", bound=Metric)
 

@@ -16,8 +16,6 @@ from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
 
-__all__ = ["HIERARCHIES"]
-
 Counts = NDArray[np.int64]
 DEPTHS = range(1, 7)  # below the root; with a seventh, the species, a tree of life from its kingdoms down
 _BERTINETTO = "Bertinetto et al. 2020 (Making better mistakes, CVPR, arXiv 1912.09393)"

@@ -1,14 +1,10 @@
 """A class-incremental learner scored as if it were told the task, beside how it is scored in truth."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["TASK_SCORES"]
 
 
 @score_metric(

@@ -5,16 +5,12 @@ rounds (`ianvs.base.types.Curve`). Where learners are examined at the end of rou
 curve and a round is one step. R, nan and undefined values as in `ianvs.testenv.metrics.survey`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Curve
 from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["ONLINE"]
 
 Array = NDArray[np.float64]
 

@@ -5,8 +5,6 @@ predicted as it and of another one. Ignored pixels are not in it; a pixel for wh
 its true class and an FP of none (Garg et al. 2022, iouEval.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
@@ -16,8 +14,6 @@ from ianvs.exam.metrics.definition import mean, score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.classification import ratio
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["OVERLAPS", "mean_iou"]
 
 
 def _ious(record: EvaluationRecord) -> NDArray[np.float64]:

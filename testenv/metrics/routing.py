@@ -4,15 +4,11 @@ Read from what is said of each sample: `route` (0 edge, 1 cloud), `latency_ms`, 
 Over the samples of all test sets together, after the last round. nan where nothing of that name is said.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["ROUTING"]
 
 NAN = float("nan")
 _IANVS = "KubeEdge Ianvs, paradigm jointinference"

@@ -5,15 +5,11 @@ that a formula reads and that is nan makes its value nan; entries that it does n
 are written for scores of which more is better; what becomes of others `MatrixMetric` says.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["SURVEY"]
 
 Array = NDArray[np.float64]
 

@@ -5,8 +5,6 @@ missing or blank scores 0, and so does one to which no letter of the reference c
 out. Every score comes with its parts: by turn, where there are several, and by topic, where samples have one.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +18,6 @@ from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
 from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
-
-__all__ = ["TEXT_SCORES", "in_parts", "in_rows", "is_answer", "lcs_length", "normalised", "pairs_of", "words"]
 
 Array = NDArray[np.float64]
 Parts = dict[str, float]

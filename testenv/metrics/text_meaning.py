@@ -22,8 +22,6 @@ from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encod
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
-__all__ = ["TEXT", "SemanticOptions", "semantic_similarity"]
-
 NAME = "semantic_similarity"
 _BLOCK = 1 << 20  # characters of texts that are encoded in one call
 

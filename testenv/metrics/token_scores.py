@@ -5,8 +5,6 @@ They show what generated text hides, where one wrong token spoils all that follo
 tokenizer: models with different tokenizers can't be compared by them. Each comes with its parts by topic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -15,8 +13,6 @@ from numpy.typing import NDArray
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["TOKEN_SCORES"]
 
 NAN = float("nan")
 

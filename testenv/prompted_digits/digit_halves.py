@@ -1,7 +1,5 @@
 """Handwritten digits in two halves: 6 to 9 to train a transformer on, 0 to 5 for an exam on what is new to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Train the small transformer on the digits 6 to 9: python -m ianvs.testenv.prompted_digits.pretrain_vit [FILE]"""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

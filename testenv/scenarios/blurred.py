@@ -4,8 +4,6 @@ METHODS: survey arXiv 2302.00487, scenario BBCL, recipes of F.1. Task identity i
 testing. With `batch` the samples come as an online stream, and no task is told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -22,8 +20,6 @@ from ianvs.exam.scenarios.request import ScenarioRequest, classes_in, everything
 from ianvs.testenv.scenarios.blurring import blurry, dirichlet, disjoint_classes, gaussian_order, i_blurry
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
 from ianvs.testenv.scenarios.streams import too_often
-
-__all__ = ["BlurredBoundary"]
 
 _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -4,11 +4,9 @@ METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known 
 (CIL), or told, so that answers are chosen among the classes of the task (TIL).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +16,6 @@ from ianvs.base.errors import closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
-
-__all__ = ["ByClasses", "ClassIncremental", "TaskIncremental", "group_name", "labels_required"]
 
 NAME_LIMIT = 32  # characters of a round's name, which heads a column of the score matrix
 
@@ -46,7 +42,7 @@ class ByClasses(Scenario):
     tests: Literal["all", "containing"] | None = None
 
     @model_validator(mode="after")
-    def _one_order(self) -> ByClasses:
+    def _one_order(self) -> Self:
         if self.class_order is not None and self.order_seed is not None:
             raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
         if isinstance(self.class_order, str) and not re.fullmatch(r"alphabetical|shuffled_\d{1,9}", self.class_order):

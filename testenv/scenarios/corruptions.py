@@ -5,8 +5,6 @@ Fog is a field with the spectrum of the paper's plasma fractal. What is random i
 content of the picture), so a picture looks the same whatever batch it is in.
 """
 
-from __future__ import annotations
-
 import io
 import zlib
 from collections.abc import Callable, Mapping
@@ -18,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.seeding import generator
-
-__all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption"]
 
 SEVERITIES = (1, 2, 3, 4, 5)
 _SMALL = 64  # pixels of the shorter side, below which CIFAR's parameters hold

@@ -3,9 +3,7 @@
 METHODS: survey arXiv 2302.00487, scenario IIL. There is one task, so there is no identity to know.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -13,8 +11,6 @@ from pydantic import Field, model_validator
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
-
-__all__ = ["InstanceIncremental"]
 
 
 class InstanceIncremental(Scenario):
@@ -32,7 +28,7 @@ class InstanceIncremental(Scenario):
     test: Literal["shared", "per_round"] = "shared"
 
     @model_validator(mode="after")
-    def _one_mode(self) -> InstanceIncremental:
+    def _one_mode(self) -> Self:
         if self.mode == "sizes" and self.sizes is None:
             raise ValueError("`mode: sizes` needs `sizes`, the number of samples of each round.")
         if self.mode == "equal" and self.sizes is not None:

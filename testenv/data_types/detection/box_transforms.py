@@ -4,14 +4,10 @@ A picture is an array (height, width, channels) or a tensor (channels, height, w
 `boxes`, arrays or tensors. Both come back as new ones; what the mapping holds beside moves along, `area` in proportion.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
-__all__ = ["flip", "resize"]
 
 
 def resize(picture: Any, target: Mapping[str, Any], size: tuple[int, int]) -> tuple[Any, dict[str, Any]]:

@@ -4,12 +4,8 @@ truth, answered: (N,) or (N, D) finite floats of one shape. Each of the D is sco
 (scikit-learn's `uniform_average`). Without a sample every score is nan. Raises ValueError for other shapes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["HIGHER_IS_BETTER", "MAE", "MSE", "R2", "RMSE"]
 
 Numbers = NDArray[np.floating]
 HIGHER_IS_BETTER = {"MSE": False, "RMSE": False, "MAE": False, "R2": True}

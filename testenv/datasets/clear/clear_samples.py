@@ -1,7 +1,5 @@
 """The samples of a CLEAR release: pictures, cut to squares, or the features that were released with them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence
@@ -16,8 +14,6 @@ from ianvs.base.errors import DataError, Place, Problem, shown_path
 from ianvs.exam.data.cache import Progress, entry
 from ianvs.exam.data.listing import SourceError, summary
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, read_lists, read_mapping
-
-__all__ = ["cached_squares", "feature_files", "read_features", "square"]
 
 FORMAT = 1  # part of every key: raise it when decoding gives other values
 CHUNK = 256  # pictures between two progress reports

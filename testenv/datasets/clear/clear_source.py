@@ -3,8 +3,6 @@
 Every bucket is a domain, named by its number, so that the scenario domain-incremental has one round for each.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,8 +23,6 @@ from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.split import stratified_split
 from ianvs.testenv.datasets.clear.clear_samples import cached_squares, feature_files, read_features
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, find_tree, read_lists, read_metadata
-
-__all__ = ["Clear10", "Clear100"]
 
 VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
 SIZE = 224  # pixels, of the authors' training

@@ -24,18 +24,6 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Place, Problem, closest, one_line, shown_path
 from ianvs.exam.data.listing import SourceError, summary
 
-__all__ = [
-    "LISTS",
-    "METADATA",
-    "TRAIN_FOLDERS",
-    "Labelled",
-    "Tree",
-    "find_tree",
-    "read_lists",
-    "read_mapping",
-    "read_metadata",
-]
-
 METADATA, LISTS = "metadata", "lists"
 TRAIN_FOLDERS = ("train_image_only", "train")  # the second one has the features and the unlabelled metadata too
 OLD_FOLDER = "training_folder"

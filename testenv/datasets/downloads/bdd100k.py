@@ -3,13 +3,9 @@
 Its label pictures hold the trainIds of Cityscapes.
 """
 
-from __future__ import annotations
-
 from ianvs.testenv.datasets.downloads import cityscapes
 from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.paired_folders import files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "PREPARER"]
 
 LABELS = cityscapes.LABELS
 

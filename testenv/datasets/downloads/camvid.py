@@ -1,15 +1,11 @@
 """CamVid in 11 classes (Brostow et al. 2009; grouping of Badrinarayanan et al. 2017): one domain a sequence."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 from ianvs.base.errors import DataError, shown_path
 from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
-
-__all__ = ["LABELS", "PREPARER"]
 
 LABELS = LabelSet(
     palette=MappingProxyType(

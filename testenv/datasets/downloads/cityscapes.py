@@ -1,7 +1,5 @@
 """Cityscapes, fine annotations (Cordts et al. 2016): 2975 training and 500 validation pictures of 2048x1024."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -9,8 +7,6 @@ from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "LABEL_IDS", "PREPARER"]
 
 LABELS = LabelSet(
     palette=MappingProxyType(

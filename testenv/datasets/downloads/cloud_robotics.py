@@ -1,15 +1,11 @@
 """Cloud-Robotics (KubeEdge): about 2600 pictures from a robot dog, 30 classes in 7 groups."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 from ianvs.testenv.datasets.downloads import cityscapes
 from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "PREPARER"]
 
 LABELS = LabelSet(
     palette=MappingProxyType(

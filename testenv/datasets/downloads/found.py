@@ -1,15 +1,11 @@
 """What the preparers have in common: what is asked of them, and what they find."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import Pair
-
-__all__ = ["Found", "Preparer", "PrepareRequest"]
 
 
 @dataclass(frozen=True)

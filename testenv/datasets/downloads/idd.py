@@ -1,7 +1,5 @@
 """India Driving Dataset, part 1 (Varma et al. 2019): 6993 training and 981 validation pictures, 26 level-3 classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -10,8 +8,6 @@ from ianvs.testenv.datasets.downloads import cityscapes
 from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "PREPARER", "TO_CITYSCAPES"]
 
 _CS = cityscapes.LABELS.palette
 

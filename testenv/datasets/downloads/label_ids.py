@@ -1,7 +1,5 @@
 """Label pictures as downloaded: read, checked, and mapped to the ids that an exam uses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,6 @@ from numpy.typing import NDArray
 from ianvs.base.errors import DataError, one_line, shown_path
 from ianvs.exam.data.decode import deep_colour, deep_first_channel
 from ianvs.exam.data.labels import IGNORED
-
-__all__ = ["check_ids", "check_size", "map_ids", "read_ids", "write_ids"]
 
 
 def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:

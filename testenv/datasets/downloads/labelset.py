@@ -1,11 +1,7 @@
 """The classes of a dataset: names by id, groups and colours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-__all__ = ["RGB", "LabelSet"]
 
 RGB = tuple[int, int, int]
 

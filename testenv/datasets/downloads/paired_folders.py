@@ -1,15 +1,11 @@
 """Pictures and their label pictures in folders."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ianvs.base.errors import DataError, one_line, shown_path
-
-__all__ = ["Pair", "files_below", "folder_of", "pair_up", "unused_splits"]
 
 
 @dataclass(frozen=True)

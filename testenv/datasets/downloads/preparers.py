@@ -1,7 +1,5 @@
 """`prepare`: a dataset as downloaded -> index files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,8 +16,6 @@ from ianvs.testenv.datasets.downloads.writing import (
     write_domain,
     write_together,
 )
-
-__all__ = ["PREPARERS", "origin_of", "prepare"]
 
 PREPARERS: Mapping[str, Preparer] = MappingProxyType(
     {module.PREPARER.name: module.PREPARER for module in (cityscapes, synthia, cloud_robotics, bdd100k, idd, camvid)}

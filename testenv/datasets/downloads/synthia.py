@@ -1,7 +1,5 @@
 """SYNTHIA-RAND-CITYSCAPES (Ros et al. 2016): 9400 rendered pictures of 1280x760, no official split."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,8 +9,6 @@ from ianvs.testenv.datasets.downloads import cityscapes
 from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
-
-__all__ = ["LABELS", "PREPARER", "TO_CITYSCAPES", "TO_OWN", "split_by_hash"]
 
 _CS = cityscapes.LABELS.palette
 

@@ -1,7 +1,5 @@
 """From what a preparer found to index files that a testenv reads."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,8 +17,6 @@ from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads.found import Found
 from ianvs.testenv.datasets.downloads.label_ids import check_ids, check_size, map_ids, read_ids, write_ids
 from ianvs.testenv.datasets.downloads.paired_folders import Pair
-
-__all__ = ["Prepared", "Progress", "refuse_strange_index", "write_domain", "write_together"]
 
 PARTS = ("train", "test")
 PROVENANCE = "provenance.json"

@@ -1,7 +1,5 @@
 """The source `clear_drift`: generated pictures that drift over ten buckets, a stand-in for CLEAR."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +9,6 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource
 from ianvs.testenv.datasets.drift import BUCKETS, DRIFT_CLASSES, make_drift
 from ianvs.testenv.datasets.drift.make_drift import VERSION, flickr_id
-
-__all__ = ["ClearDrift"]
 
 
 class ClearDrift(GeneratedSource):

@@ -4,16 +4,12 @@ A drawing lies in the square from -1 to 1, y growing downwards, later shapes ove
 first bucket) to 1 (the last one).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
 
 from ianvs.testenv.datasets.streets.canvas import Colour, Ellipse, Polygon, Shape, between
-
-__all__ = ["CLASSES", "draw_object", "paint_of"]
 
 CLASSES = ("BACKGROUND", "bus", "camera", "dress", "laptop", "racing", "soccer", "sweater")
 """In the order of their index; names of CLEAR-10."""

@@ -4,15 +4,11 @@ As in the street scenes only operations are used that IEEE 754 rounds in one way
 gives one picture on every platform.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.testenv.datasets.drift.objects import draw_object, paint_of
 from ianvs.testenv.datasets.streets.canvas import Colour, between, speckle
-
-__all__ = ["draw_picture"]
 
 SAMPLES = 2  # per pixel and direction
 

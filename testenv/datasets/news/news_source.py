@@ -1,7 +1,5 @@
 """The source `yearly_news`: generated conversations about facts, some of which change from year to year."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -14,8 +12,6 @@ from ianvs.exam.data.conversation_forms import Conversation
 from ianvs.exam.data.conversations import samples_of
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.testenv.datasets.news.generated_news import FIRST_YEAR, VERSION, make_news, require_subjects
-
-__all__ = ["YearlyNews"]
 
 
 class YearlyNews(Source):

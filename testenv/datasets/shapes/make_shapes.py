@@ -1,7 +1,5 @@
 """Many scenes as arrays: the pictures, and the boxes and classes of the shapes in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +10,6 @@ from ianvs.base.errors import DataError, closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.shapes.outlines import OUTLINES
 from ianvs.testenv.datasets.streets.canvas import between, speckle
-
-__all__ = ["MOST", "TEXTURES", "VERSION", "make_shapes", "multi_hot"]
 
 VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
 MOST = 4  # shapes in a picture

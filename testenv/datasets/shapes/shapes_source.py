@@ -1,7 +1,5 @@
 """The sources `shapes` and `shapes_multilabel`: generated scenes, with boxes or with the classes that they hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,8 +14,6 @@ from ianvs.exam.data.listing import column
 from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource
 from ianvs.testenv.datasets.shapes.make_shapes import TEXTURES, VERSION, make_shapes, multi_hot
 from ianvs.testenv.datasets.shapes.outlines import OUTLINES
-
-__all__ = ["Shapes", "ShapesMultilabel"]
 
 
 class Shapes(GeneratedSource):

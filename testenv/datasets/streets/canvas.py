@@ -8,8 +8,6 @@ Only +, -, *, /, %, floor and comparisons are used, which IEEE 754 rounds in one
 whose last bits depend on the C library), and uniform and integer draws: a seed gives one picture on every platform.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -18,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.data.labels import IGNORED
-
-__all__ = ["Camera", "Canvas", "Colour", "Ellipse", "Polygon", "Shape", "between", "speckle"]
 
 SAMPLES = 2  # per pixel and direction: colours are their mean, the label is that of the first
 

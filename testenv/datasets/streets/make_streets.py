@@ -1,7 +1,5 @@
 """Many street scenes: as arrays, or as files with their index."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,8 +25,6 @@ from ianvs.testenv.datasets.downloads.writing import (
 )
 from ianvs.testenv.datasets.streets.looks import CLASSES
 from ianvs.testenv.datasets.streets.scene import draw_scene
-
-__all__ = ["VERSION", "make_streets", "write_streets"]
 
 VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
 

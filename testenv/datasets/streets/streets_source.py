@@ -1,7 +1,5 @@
 """The source `streets`: generated street scenes in the domains CS, SYN and CR, labelled pixel by pixel."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -13,8 +11,6 @@ from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource
 from ianvs.testenv.datasets.streets import STREETS_CLASSES, make_streets
 from ianvs.testenv.datasets.streets.make_streets import VERSION
-
-__all__ = ["Streets"]
 
 
 class Streets(GeneratedSource):

@@ -3,13 +3,9 @@
 Each function gives the shapes of one thing, later ones over earlier ones; X and Z are where it stands, in metres.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ianvs.testenv.datasets.streets.canvas import Camera, Colour, Ellipse, Polygon, Shape, between
-
-__all__ = ["car", "door", "dustbin", "person", "pole", "shadow", "stairs", "tree"]
 
 _GLASS: Colour = (44, 50, 58)
 _BLACK: Colour = (26, 26, 28)
