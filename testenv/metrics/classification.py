@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 
 def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -115,6 +114,3 @@ def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
     values = _recalls(record)
     known = np.flatnonzero(~np.isnan(values))
     return {record.classes[label]: value for label, value in zip(known.tolist(), values[known].tolist(), strict=True)}
-
-
-SCORES = defined_in(globals(), Metric)

@@ -3,8 +3,7 @@
 import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 
 @score_metric(
@@ -21,6 +20,3 @@ def task_incremental_accuracy(record: EvaluationRecord) -> float:
     if labels is None or record.y_true is None or not len(labels):
         return float("nan")
     return float(np.mean(labels == record.y_true))
-
-
-TASK_SCORES = defined_in(globals(), Metric)

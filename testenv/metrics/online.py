@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Curve
 from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
-from ianvs.testenv.metrics.gathering import defined_in
 
 Array = NDArray[np.float64]
 
@@ -179,6 +178,3 @@ def _round_ends(curve: Curve, rounds: int) -> list[int | None]:
         last = int(within[-1]) if within.size else None
         ends.append(last if last is not None and curve.ended[last] == count else None)
     return ends
-
-
-ONLINE = defined_in(globals(), MatrixMetric)

@@ -7,8 +7,7 @@ Over the samples of all test sets together, after the last round. nan where noth
 import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 NAN = float("nan")
 _IANVS = "KubeEdge Ianvs, paradigm jointinference"
@@ -87,6 +86,3 @@ def uploaded_bytes(record: EvaluationRecord) -> float:
 def downloaded_bytes(record: EvaluationRecord) -> float:
     """Mean bytes that come back from the cloud for a sample; 0 of one that is answered at the edge."""
     return _mean_of(record, "downloaded_bytes")
-
-
-ROUTING = defined_in(globals(), Metric)

@@ -6,8 +6,7 @@ R, nan and undefined values as in `ianvs.testenv.metrics.survey`.
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.definition import matrix_metric, mean
 
 Array = NDArray[np.float64]
 
@@ -125,6 +124,3 @@ def _backward(R: Array) -> float:
 def learning_accuracy(R: Array) -> Array:
     """Learning accuracy: mean score on the test set of the round just learned; as CLEAR_in_domain."""
     return np.array([mean(np.diagonal(R)[: k + 1]) for k in range(len(R))])
-
-
-SUITES = defined_in(globals(), MatrixMetric)

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
 
 Array = NDArray[np.float64]
@@ -203,6 +202,3 @@ def _texts(value: object, index: int) -> list[str | None]:
     if not isinstance(value, list | tuple) or any(text is not None and not isinstance(text, str) for text in value):
         raise ValueError(f"sample {index} holds {value!r}; this score is of texts, or of lists of replies")
     return list(value)
-
-
-TEXT_SCORES = defined_in(globals(), Metric)

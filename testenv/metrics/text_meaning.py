@@ -16,7 +16,7 @@ from pydantic import Field
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.text import TEXT_SCORES, in_parts, in_rows, is_answer, pairs_of
+from ianvs.testenv.metrics.text import in_parts, in_rows, is_answer, pairs_of
 from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encoder
 
 if TYPE_CHECKING:
@@ -189,5 +189,3 @@ _PLAIN = Metric(
 )
 
 semantic_similarity = _with(SemanticOptions())
-
-TEXT: tuple[Metric, ...] = (semantic_similarity, *TEXT_SCORES)

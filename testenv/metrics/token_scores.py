@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 NAN = float("nan")
 
@@ -56,6 +55,3 @@ def _in_parts(
     topics = np.full(len(tokens), "") if record.topics is None else record.topics
     parts = {name: of(np.ones(len(tokens), dtype=bool))}
     return parts | {f"topic {topic}": of(topics == topic) for topic in dict.fromkeys(topics.tolist()) if topic}
-
-
-TOKEN_SCORES = defined_in(globals(), Metric)

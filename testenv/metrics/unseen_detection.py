@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 Array = NDArray[np.float64]
 NAN = float("nan")
@@ -103,6 +102,3 @@ def open_set_balanced_accuracy(record: EvaluationRecord) -> float:
     if right is None or not len(right[0]) or not len(right[1]):
         return NAN
     return float((right[0].mean() + right[1].mean()) / 2)
-
-
-OPEN_WORLD = defined_in(globals(), Metric)
