@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from ianvs.base.errors import PluginError
-from ianvs.testalgorithms.language.conversation import Conversation
+from ianvs.testalgorithms.language.conversation import Conversation, texts_of
 
 
 class ConversationMemory:
@@ -29,8 +29,7 @@ class ConversationMemory:
     @property
     def nbytes(self) -> int:
         """Bytes of the stored text."""
-        texts = (text for c in self.conversations for text in (c.system or "", *c.user, *c.replies))
-        return sum(len(text.encode()) for text in texts)
+        return sum(len(text.encode()) for text in texts_of(self.conversations))
 
     def add(self, conversations: Sequence[Conversation], generator: torch.Generator) -> None:
         """Offer conversations; `generator` draws their keys."""

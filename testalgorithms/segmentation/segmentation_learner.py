@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ianvs.authoring.precision import chosen_precision, use_precision
 from ianvs.authoring.randomness import seeded, torch_generator
+from ianvs.authoring.training_loop import require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TestData, TrainData
@@ -164,7 +165,7 @@ class SegmentationLearner:
         data, valid = self.data_of(train_data, task), self._valid(valid_data, task)
         with seeded(stream_seed(seed, round, "noise"), self.device):  # dropout
             self._fit(data, valid, progress)
-        self._check_finite(round)
+        require_finite([*self.network.parameters()], round, self.learning_rate)
 
     def predict(
         self,
@@ -313,13 +314,6 @@ class SegmentationLearner:
         if valid_data is None:
             raise PluginError('checkpoint "best" needs a held-out part of each round: set train_ratio below 1.')
         return self.data_of(valid_data, task)
-
-    def _check_finite(self, round: int) -> None:
-        if not bool(torch.stack([p.isfinite().all() for p in self.network.parameters()]).all()):
-            raise PluginError(
-                f"the weights became infinite or nan in round {round}. A smaller learning_rate "
-                f"(now {self.learning_rate:g}) keeps them finite."
-            )
 
     def _untrained(self, num_classes: int, seed: int) -> SegmentationLearner:
         """A learner with first weights and one head for all classes: nothing is known of domains yet."""

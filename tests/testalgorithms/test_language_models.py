@@ -232,10 +232,10 @@ def test_loading_that_is_asked_for_wrongly_is_told(folder, options, why):
 
 
 def test_four_bits_without_the_package_or_without_a_card_are_told(folder, monkeypatch):
-    from ianvs.testalgorithms.language import model_loading as module
+    from ianvs.testalgorithms.language import model_options as module
 
     options = {"base_model": str(folder), "tuning": "lora", "quantize": "4bit"}
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr(module, "find_spec", lambda name: None if name == "bitsandbytes" else object())
     with pytest.raises(PluginError, match=r"needs bitsandbytes, .* pip install 'ianvs\[quantized\]'"):
         LanguageLearner(**options)
     monkeypatch.setattr(module, "find_spec", lambda name: object())

@@ -242,7 +242,7 @@ class TorchLearner(Answering):
         """See NetworkHolder. Raises PluginError for weights that are not finite."""
         if self._shape is not None:
             trained = [p for p in self.network.parameters() if p.is_floating_point() and p.requires_grad]
-            require_finite(trained, self._round, self.schedule)
+            require_finite(trained, self._round, self.schedule.learning_rate)
         return super().save(path)
 
     # For methods to use.

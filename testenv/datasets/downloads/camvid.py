@@ -3,8 +3,7 @@
 from types import MappingProxyType
 
 from ianvs.base.errors import DataError, shown_path
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
 
 LABELS = LabelSet(

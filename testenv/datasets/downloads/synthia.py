@@ -6,8 +6,7 @@ from types import MappingProxyType
 
 from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
 
 _CS = cityscapes.LABELS.palette

@@ -10,9 +10,8 @@ from ianvs.base.errors import DataError, closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS as CITYSCAPES
 from ianvs.testenv.datasets.downloads.cloud_robotics import LABELS as CLOUD_ROBOTICS
-from ianvs.testenv.datasets.downloads.found import Found
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet
 from ianvs.testenv.datasets.downloads.label_ids import write_ids
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import Pair
 from ianvs.testenv.datasets.downloads.preparers import origin_of
 from ianvs.testenv.datasets.downloads.synthia import LABELS as SYNTHIA
