@@ -104,14 +104,7 @@ class GeneratedSource(ArraySource):
 
     def check(self, spec: DatasetSpec) -> list[Problem]:
         """What is wrong with the domains to use."""
-        return [
-            Problem(
-                f"{spec.name} has no domain '{name}'.{closest(name, self.domains)} It has: {one_line(self.domains)}.",
-                spec.places.get("using", spec.places.get("name", spec.place)),
-            )
-            for name in spec.using
-            if name not in self.domains
-        ]
+        return unknown(spec, "domain", self.domains)
 
     @abstractmethod
     def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
@@ -129,6 +122,16 @@ class GeneratedSource(ArraySource):
     def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
         """Its version, and the order of the domains, which is that of the samples."""
         return {"generator": str(self.generator), "using": list(spec.using)}
+
+
+def unknown(spec: DatasetSpec, what: str, known: Sequence[str]) -> list[Problem]:
+    """The domains to use that are not there. what: as messages call a domain."""
+    place = spec.places.get("using", spec.places.get("name", spec.place))
+    return [
+        Problem(f"{spec.name} has no {what} '{name}'.{closest(name, known)} It has: {one_line(known)}.", place)
+        for name in spec.using
+        if name not in known
+    ]
 
 
 def numbered(prefix: str, numbers: NDArray[np.int64], digits: int) -> NDArray[np.str_]:

@@ -11,7 +11,6 @@ from ianvs.testenv.metrics import (
     benchmarks,
     classification,
     hierarchies,
-    masked_accuracy,
     online,
     overlap,
     routing,
@@ -32,7 +31,7 @@ def defined_in(*modules: ModuleType) -> Iterator[Metric]:
 
 
 METRICS = (
-    *defined_in(classification, masked_accuracy),
+    *defined_in(classification),
     *hierarchies.AT_DEPTHS,
     *defined_in(hierarchies, overlap, unseen_detection, routing),
     semantic_similarity,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ianvs.base.errors import Problem, closest, one_line
+from ianvs.base.errors import Problem
 from ianvs.base.seeding import generator
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
@@ -21,6 +21,7 @@ from ianvs.exam.data.cache import cached_arrays, slice_of
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.split import stratified_split
+from ianvs.testenv.datasets.array_source import unknown
 from ianvs.testenv.datasets.clear.clear_samples import cached_squares, feature_files, read_features
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, find_tree, read_lists, read_metadata
 
@@ -105,10 +106,8 @@ class _Clear(Source):
         train, test = self._cut(spec, tree)
         if spec.using:
             known = list(dict.fromkeys(train[1].buckets.tolist()))
-            for name in spec.using:
-                if name not in known:
-                    message = f"{spec.name} has no bucket '{name}'.{closest(name, known)} It has: {one_line(known)}."
-                    raise SourceError([Problem(message, spec.places.get("using", spec.place))])
+            if wrong := unknown(spec, "bucket", known):
+                raise SourceError(wrong)
             train, test = ((folder, part.take(np.isin(part.buckets, spec.using))) for folder, part in (train, test))
         return tree, (train, test)
 
