@@ -99,11 +99,6 @@ def old_domain_losses(
             yield temperature**2 * distillation(said / temperature, told / temperature, kind)
 
 
-def distill_old_domains(student: Branches, teacher: Branches, x: Tensor, domain: int, kind: str = "kl") -> Tensor:
-    """L_KLD: the sum of `old_domain_losses` over the branches j < domain."""
-    return sum(old_domain_losses(student, teacher, x, range(domain), kind), x.new_zeros(()))
-
-
 def class_weights(counts: Tensor, offset: float = 1.1) -> Tensor:
     """(C,) float64 weights 1 / ln(offset + p_c), p_c = (n_c + 1) / sum (n + 1), and 0 for the last class, "ignore".
 

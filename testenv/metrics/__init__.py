@@ -6,7 +6,7 @@ from types import ModuleType
 from ianvs.exam.metrics.metric import Metric
 from ianvs.testenv.data_types.detection.detection_metrics import DETECTION
 from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
-from ianvs.testenv.data_types.regression.regression_metrics import REGRESSION
+from ianvs.testenv.data_types.regression import regression_metrics
 from ianvs.testenv.metrics import (
     benchmarks,
     classification,
@@ -36,7 +36,7 @@ METRICS = (
     *defined_in(hierarchies, overlap, unseen_detection, routing),
     semantic_similarity,
     *defined_in(text, token_scores),
-    *DETECTION, *MULTILABEL, *REGRESSION,
-    *defined_in(survey, online, suites, benchmarks),
+    *DETECTION, *MULTILABEL,
+    *defined_in(regression_metrics, survey, online, suites, benchmarks),
 )  # fmt: skip
 """In the order in which they are listed."""

@@ -55,38 +55,26 @@ class ByClasses(Scenario):
         dataset, count = request.dataset, len(request.dataset.classes)
         held = request.data_type.membership(dataset.train.y, count)
         asked_of = request.data_type.membership(dataset.test.y, count)
+        several = held is not None and asked_of is not None
         if held is not None and asked_of is not None:
-            return self._of_sets(request, held, asked_of)
-        for option in ("cut", "tests"):
-            if getattr(self, option) is not None:
-                refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
-        train, test = labels_required(request, scenario)
+            groups = self.class_groups(request)
+            taught = self._taught(request, held, groups)
+            asked = [np.flatnonzero(asked_of[:, classes].any(axis=1)) for classes in groups]
+        else:
+            for option in ("cut", "tests"):
+                if getattr(self, option) is not None:
+                    refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
+            both, groups = labels_required(request, scenario), self.class_groups(request)
+            taught, asked = ([np.flatnonzero(np.isin(y, classes)) for classes in groups] for y in both)
         rounds, tests = [], []
-        for classes in self.class_groups(request):
+        for classes, mine, containing in zip(groups, taught, asked, strict=True):
             name = group_name(request, classes)
-            taught, asked = np.flatnonzero(np.isin(train, classes)), np.flatnonzero(np.isin(test, classes))
-            for what, positions in (("training", taught), ("test", asked)):
+            for what, positions in (("training", mine), ("test", containing)):
                 if not len(positions):
                     refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
-            rounds.append(Round(name, taught, classes))
-            tests.append(TestSet(name, asked, classes))
-        return tuple(rounds), tuple(tests)
-
-    def _of_sets(
-        self, request: ScenarioRequest, train: NDArray[np.bool_], test: NDArray[np.bool_]
-    ) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
-        """Of samples of several classes. train, test: (N, C) which each has."""
-        groups = self.class_groups(request)
-        rounds, tests = [], []
-        for classes, taught in zip(groups, self._taught(request, train, groups), strict=True):
-            name = group_name(request, classes)
-            containing = np.flatnonzero(test[:, classes].any(axis=1))
-            for what, positions in (("training", taught), ("test", containing)):
-                if not len(positions):
-                    refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
-            rounds.append(Round(name, taught, classes, limited=True))
-            asked = containing if self.tests == "containing" else np.arange(len(test))
-            tests.append(TestSet(name, asked, classes))
+            rounds.append(Round(name, mine, classes, limited=several))
+            whole = several and self.tests != "containing"
+            tests.append(TestSet(name, np.arange(len(dataset.test)) if whole else containing, classes))
         return tuple(rounds), tuple(tests)
 
     def _taught(

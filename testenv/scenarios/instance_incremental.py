@@ -57,17 +57,23 @@ class InstanceIncremental(Scenario):
         return Exam(dataset, rounds, tests, rules)
 
     def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
-        sizes, rounds = self.sizes, request.rounds
+        sizes = self.sizes
         if sizes is None:
-            if rounds is None:
-                refuse(request, f"say how many `rounds` the {count} samples arrive in.")
-            if rounds > count:
-                message = f"{count} samples can't be cut into {rounds} rounds. Set `rounds` to {count} or less."
-                refuse(request, message, "rounds")
-            return [len(part) for part in np.array_split(np.arange(count), rounds)]
+            return [len(part) for part in np.array_split(np.arange(count), rounds_required(request, count))]
         if min(sizes) < 1 or sum(sizes) != count:
             message = (
                 f"`sizes` sums to {sum(sizes)}; it must share out all {count} training samples, at least 1 to a round."
             )
             refuse(request, message, "sizes")
         return sizes
+
+
+def rounds_required(request: ScenarioRequest, count: int) -> int:
+    """How many rounds `count` samples are cut into."""
+    rounds = request.rounds
+    if rounds is None:
+        refuse(request, f"say how many `rounds` the {count} samples arrive in.")
+    if rounds > count:
+        message = f"{count} samples can't be cut into {rounds} rounds. Set `rounds` to {count} or less."
+        refuse(request, message, "rounds")
+    return rounds

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, Problem, shown_path
 from ianvs.exam.data.cache import Progress, decoded_once
+from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.listing import SourceError, summary
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, read_lists, read_mapping
 
@@ -20,12 +21,7 @@ def square(path: str, size: int) -> NDArray[np.uint8]:
     """
     from PIL import Image
 
-    try:
-        with Image.open(path) as image:
-            rgb = image.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        message = f"can't be decoded as a picture ({error}). Unpack the archive again."
-        raise SourceError([Problem(message, Place(Path(path)))]) from None
+    rgb = Image.fromarray(decode_picture(path, None))
     width, height = rgb.size
     if width <= height:
         width, height = size, size * height // width

@@ -20,7 +20,7 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
     def pairs_of(split: str, warnings: list[str]) -> Sequence[Pair]:
         pictures = files_below(folder_of(pictures_in, split), ".jpg")
         labels = files_below(folder_of(labels_in, split), "_train_id.png")
-        return pair_up(pictures, labels, "*_train_id.png", request, warnings)
+        return pair_up(pictures, labels, "*_train_id.png", request.skip_missing, warnings)
 
     return found_in_splits(request, "BDD", LABELS, pictures_in, "val", pairs_of)
 

@@ -37,9 +37,8 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         folder = folder_of(folder_of(request.root, "rgb"), split)
         labels = files_below(folder_of(folder_of(request.root, "gt"), split), _SUFFIX)
         by_domain: dict[str, list[Pair]] = {}
-        for one in pair_up(
-            files_below(folder, ".jpg") | files_below(folder, ".png"), labels, f"*{_SUFFIX}", request, warnings
-        ):
+        pictures = files_below(folder, ".jpg") | files_below(folder, ".png")
+        for one in pair_up(pictures, labels, f"*{_SUFFIX}", request.skip_missing, warnings):
             sequence, slash, _ = one.key.partition("/")
             if not slash:
                 message = "lies in no folder of a sequence; expected rgb/{split}/{sequence}/{picture}."

@@ -63,7 +63,7 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         folder = folder_of(labels_in, split)
         ready, raw = files_below(folder, _TRAIN_IDS), files_below(folder, _LABEL_IDS)
         pictures = files_below(folder_of(pictures_in, split), "_leftImg8bit.png")
-        found = pair_up(pictures, raw | ready, f"*{_TRAIN_IDS} or *{_LABEL_IDS}", request, warnings)
+        found = pair_up(pictures, raw | ready, f"*{_TRAIN_IDS} or *{_LABEL_IDS}", request.skip_missing, warnings)
         return [replace(one, mapped=one.key not in ready) for one in found]
 
     return found_in_splits(request, "CS", LABELS, pictures_in, "val", pairs_of, LABEL_IDS)

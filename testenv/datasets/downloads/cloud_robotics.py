@@ -56,7 +56,7 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
     def pairs_of(split: str, warnings: list[str]) -> Sequence[Pair]:
         pictures = files_below(folder_of(pictures_in, split), ".png")
         labels = files_below(folder_of(labels_in, split), "_TrainIds.png")
-        return pair_up(pictures, labels, "*_TrainIds.png", request, warnings)
+        return pair_up(pictures, labels, "*_TrainIds.png", request.skip_missing, warnings)
 
     return found_in_splits(request, "CR", LABELS, pictures_in, "test", pairs_of)
 

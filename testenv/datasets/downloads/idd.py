@@ -87,11 +87,12 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         folder = folder_of(pictures_in, split)
         pictures = files_below(folder, "_leftImg8bit.jpg") | files_below(folder, "_leftImg8bit.png")
         wanted = f"*{_SUFFIX} (made of the polygons by AutoNUE's createLabels.py with --id-type level3Id)"
-        found = pair_up(pictures, files_below(folder_of(labels_in, split), _SUFFIX), wanted, request, warnings)
+        labels = files_below(folder_of(labels_in, split), _SUFFIX)
+        found = pair_up(pictures, labels, wanted, request.skip_missing, warnings)
         return [replace(one, mapped=mapping is not None) for one in found]
 
-    labels = cityscapes.LABELS if mapping else LABELS
-    return found_in_splits(request, "IDD", labels, pictures_in, "val", pairs_of, mapping)
+    known = cityscapes.LABELS if mapping else LABELS
+    return found_in_splits(request, "IDD", known, pictures_in, "val", pairs_of, mapping)
 
 
 PREPARER = Preparer("idd", find, ("test_split", "classes"))

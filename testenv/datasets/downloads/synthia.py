@@ -72,7 +72,7 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
     warnings: list[str] = []
     pairs = tuple(
         Pair(one.key, one.picture, one.label, mapped=True)
-        for one in pair_up(pictures, labels, "*.png", request, warnings)
+        for one in pair_up(pictures, labels, "*.png", request.skip_missing, warnings)
     )
     test = split_by_hash([one.key for one in pairs], request.test_ratio, request.seed)
     rule: dict[str, str | int | float] = {

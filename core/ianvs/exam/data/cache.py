@@ -185,7 +185,8 @@ def decoded_once(
     key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
     def fill(folder: Path) -> None:
-        each = decode(0).shape if shape is None else shape
+        known = {0: decode(0)} if shape is None else {}
+        each = known[0].shape if shape is None else shape
         size, problems = math.prod(each), list[Problem]()
         record, file = folder / "done.json", folder / "pixels.npy"
         done = _done(record, file)
@@ -195,7 +196,7 @@ def decoded_once(
 
         def store(index: int) -> None:
             try:
-                picture = decode(index)
+                picture = known[index] if index in known else decode(index)
             except SourceError as broken:
                 problems.extend(broken.problems)
                 return
