@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TestData, TrainData
 from ianvs.testalgorithms.mdil_ss.losses import weighted_cross_entropy
 from ianvs.testalgorithms.mdil_ss.protocol import initialise_domain, poly_lr, trainable_groups, training_mode
-from ianvs.testalgorithms.nets import ErfNet
+from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
+from ianvs.testalgorithms.nets.erfnet import shape_of
 from ianvs.testalgorithms.nets.erfnet_import import import_encoder, read_checkpoint
 from ianvs.testalgorithms.segmentation.data import Augmentation, Batch, DomainData, DomainLabels
 from ianvs.testalgorithms.segmentation.predicting import answers, mean_iou
-from ianvs.testalgorithms.segmentation.segmentation_options import shape_of
 
 
 class SegmentationLearner:
@@ -77,15 +78,10 @@ class SegmentationLearner:
         compile: bool = False,
         channels_last: bool = True,
     ) -> None:
+        given = locals()
         require_known("checkpoint", checkpoint, ("last", "best"))
-        self.shape = shape_of(
-            network,
-            channels=channels,
-            blocks=blocks,
-            dilations=dilations,
-            decoder_blocks=decoder_blocks,
-            dropout=dropout,
-        )
+        shape = {field.name: given[field.name] for field in fields(ErfNetShape)}
+        self.shape = shape_of(network, **shape)
         self.pretrained_encoder = pretrained_encoder
         self.epochs, self.batch_size = epochs, batch_size
         self.learning_rate, self.weight_decay = learning_rate, weight_decay

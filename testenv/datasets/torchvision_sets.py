@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.errors import DataError, Problem
 from ianvs.config.spec import DatasetSpec
@@ -67,12 +68,13 @@ class TorchvisionSet(ArraySource):
                 data = reader(root=spec.root, train=part == "train", download=False)
             except RuntimeError as error:
                 raise DataError(f"{spec.name} can't be read below {spec.root}: {error}") from None
-            x = np.asarray(data.data)
-            arrays[f"x_{part}"] = x[..., None] if x.ndim == 3 else x
-            arrays[f"y_{part}"] = np.asarray(data.targets, dtype=np.int64)
-            arrays[f"ids_{part}"] = numbered(f"{part}/", np.arange(len(x)), 5)
+            arrays |= self.columns(part, np.asarray(data.data), data.targets)
             arrays["classes"] = np.array(data.classes, dtype=str)
         return arrays
+
+    def columns(self, part: str, x: NDArray[np.uint8], y: ArrayLike) -> Arrays:
+        x, ids = x[..., None] if x.ndim == 3 else x, numbered(f"{part}/", np.arange(len(x)), 5)
+        return {f"x_{part}": x, f"y_{part}": np.asarray(y, dtype=np.int64), f"ids_{part}": ids}
 
     def _missing(self, spec: DatasetSpec) -> list[Path]:
         return [path for path in self.files(spec) if not path.is_file()]
@@ -110,8 +112,7 @@ class IdxSet(TorchvisionSet):
         for part, x, y in (("train", train_x, train_y), ("test", test_x, test_y)):
             if x.ndim != 3 or y.shape != (len(x),):
                 raise DataError(f"{spec.name} below {spec.root}: pictures {x.shape} and labels {y.shape} don't fit.")
-            arrays[f"x_{part}"], arrays[f"y_{part}"] = x[..., None], y.astype(np.int64)
-            arrays[f"ids_{part}"] = numbered(f"{part}/", np.arange(len(x)), 5)
+            arrays |= self.columns(part, x, y)
         return arrays
 
 

@@ -153,22 +153,20 @@ class ClassIncremental(ByClasses):
     """Rounds of disjoint classes, one test set for the classes of each round."""
 
     names: ClassVar[tuple[str, ...]] = ("class-incremental", "CIL")
+    told: ClassVar[bool] = False  # whether the task is, in testing
 
     def build(self, request: ScenarioRequest) -> Exam:
-        rounds, tests = self.class_rounds(request, "class-incremental")
-        rules = Rules("class-incremental", task_in_training=True, task_in_testing=False, output_space="seen")
+        rounds, tests = self.class_rounds(request, self.names[0])
+        space = "task" if self.told else "seen"
+        rules = Rules(self.names[0], task_in_training=True, task_in_testing=self.told, output_space=space)
         return Exam(request.dataset, rounds, tests, rules)
 
 
-class TaskIncremental(ByClasses):
+class TaskIncremental(ClassIncremental):
     """The rounds of class-incremental; the task is told in testing too, and answers are chosen among its classes."""
 
     names: ClassVar[tuple[str, ...]] = ("task-incremental", "TIL")
-
-    def build(self, request: ScenarioRequest) -> Exam:
-        rounds, tests = self.class_rounds(request, "task-incremental")
-        rules = Rules("task-incremental", task_in_training=True, task_in_testing=True, output_space="task")
-        return Exam(request.dataset, rounds, tests, rules)
+    told: ClassVar[bool] = True
 
 
 def group_name(request: ScenarioRequest, classes: tuple[int, ...]) -> str:
@@ -178,16 +176,14 @@ def group_name(request: ScenarioRequest, classes: tuple[int, ...]) -> str:
     return joined if len(joined) <= NAME_LIMIT else f"{names[0]}+{len(names) - 1} more"
 
 
-def labels_required(
-    request: ScenarioRequest, what: str, option: str | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def labels_required(request: ScenarioRequest, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Class indices of (train, test), for `what`, which makes no sense without them."""
     dataset = request.dataset
     train, test = class_labels(dataset.train), class_labels(dataset.test)
     if train is None or test is None:
         message = (
             f"{what} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
-            "Use domain-incremental or instance-incremental"
+            "Use domain-incremental or instance-incremental."
         )
-        refuse(request, f"{message}, without `{option}`." if option else f"{message}.", option)
+        refuse(request, message)
     return train, test

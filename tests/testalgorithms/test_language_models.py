@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.experts import MoELoraLinear, with_experts
-from ianvs.testalgorithms.language.model_loading import loading
+from ianvs.testalgorithms.language.models import loading
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from ianvs.testalgorithms.language.tuning_loop import warm_cosine

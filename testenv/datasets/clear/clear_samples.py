@@ -71,7 +71,7 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
     return files
 
 
-def read_features(tree: Tree, folder: Path, features: str, labelled: Labelled) -> NDArray[np.float32]:
+def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -> NDArray[np.float32]:
     """(N, D) float32, one row for each picture of `labelled`. Raises SourceError."""
     files = feature_files(tree, folder, features, labelled)
     known: dict[str, Any] = {}

@@ -7,10 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ianvs.base.errors import Problem
@@ -87,7 +86,12 @@ class _Clear(Source):
         tree, parts = self._parts(spec)
         fingerprint = self._fingerprint(spec, tree, parts, cache_dir)
         if self.features is not None:
-            x = _features(f"{spec.name}-{fingerprint[:32]}", tree, parts, self.features, cache_dir)
+            named, features = zip(("train", "test"), parts, strict=True), self.features
+            key = f"{spec.name}-{fingerprint[:32]}"
+            made = cached_arrays(
+                cache_dir, key, lambda: {name: read_features(tree, *part, features) for name, part in named}
+            )
+            x = [made["train"], made["test"]]
         else:
             weight = len(parts[0][1]) / (len(parts[0][1]) + len(parts[1][1]))
             shares = slice_of(progress, 0.0, weight), slice_of(progress, weight, 1.0)
@@ -173,17 +177,6 @@ class Clear100(_Clear):
             "clear100-test.zip": "e160815fb5fd4bc71dacd339ff41e6a9",
         }
     )
-
-
-def _features(key: str, tree: Tree, parts: Parts, features: str, cache_dir: Path) -> list[NDArray[Any]]:
-    def make() -> dict[str, NDArray[Any]]:
-        return {
-            part: read_features(tree, folder, features, labelled)
-            for part, (folder, labelled) in zip(("train", "test"), parts, strict=True)
-        }
-
-    arrays = cached_arrays(cache_dir, key, make)
-    return [arrays["train"], arrays["test"]]
 
 
 def _size(spec: DatasetSpec) -> int:

@@ -69,8 +69,7 @@ def write_streets(
         for part, count in (("train", train), ("test", test)):
             (home / "rgb" / part).mkdir(parents=True, exist_ok=True)
             of_part = []
-            for index in range(count):
-                picture, labels = draw_scene(domain, size, generator(seed, index, f"streets/{domain}/{part}"))
+            for index, (picture, labels) in enumerate(zip(*make_streets(domain, count, size, seed, part), strict=True)):
                 pair = Pair(
                     f"{index:05d}",
                     home / "rgb" / part / f"{index:05d}.png",
