@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ianvs.base.errors import Problem
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data import Dataset, Progress, Source
+from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.conversation_forms import Conversation
 from ianvs.exam.data.conversations import samples_of
 from ianvs.exam.data.fingerprint import digest_of
@@ -39,9 +39,10 @@ class GeneratedTalk(Source):
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
         """Made in milliseconds, so nothing is cached."""
-        parts = []
-        for part in ("train", "test"):
-            years, said = zip(*self.said(part), strict=True)
-            parts.append(samples_of(said, [f"{self.title}/{part}/{number:05d}" for number in range(len(said))], years))
+        train, test = map(self._samples, ("train", "test"))
         fingerprint, notes = self.fingerprint(spec, cache_dir), (self.note,)
-        return Dataset(self.title, "conversation", *parts, (), fingerprint, notes=notes, test_repeats_train=True)
+        return Dataset(self.title, "conversation", train, test, (), fingerprint, notes=notes, test_repeats_train=True)
+
+    def _samples(self, part: str) -> Samples:
+        years, said = zip(*self.said(part), strict=True)
+        return samples_of(said, [f"{self.title}/{part}/{number:05d}" for number in range(len(said))], years)

@@ -137,8 +137,9 @@ class Canvas:
 
     def finished(self) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """(height, width, 3) colours and (height, width) labels of the size that was asked for."""
-        colour = summed(self.colour, SAMPLES)
-        return colour / np.float32(SAMPLES**2), np.ascontiguousarray(self.label[::SAMPLES, ::SAMPLES])
+        colour: NDArray[np.float32] = summed(self.colour, SAMPLES)
+        colour /= np.float32(SAMPLES**2)
+        return colour, np.ascontiguousarray(self.label[::SAMPLES, ::SAMPLES])
 
     def _window(self, bounds: Sequence[tuple[float, float, float, float]], margin: int) -> tuple[slice, slice]:
         left, right, top, bottom = zip(*bounds, strict=True)
