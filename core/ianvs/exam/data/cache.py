@@ -211,16 +211,18 @@ def decoded_once(
             for start in range(done, len(paths), shard):
                 end = min(start + shard, len(paths))
                 for chunk in range(start, end, CHUNK):
-                    for _ in pool.map(store, range(chunk, min(chunk + CHUNK, end))):
+                    upto = min(chunk + CHUNK, end)
+                    for _ in pool.map(store, range(chunk, upto)):
                         pass
-                    if len(problems) >= TOLD or (problems and chunk + CHUNK >= len(paths)):
+                    if len(problems) >= TOLD or (problems and upto == len(paths)):
                         raise SourceError(summary(sorted(problems, key=str)))
                     if progress is not None:
-                        progress(min(chunk + CHUNK, end) / len(paths))
-                        if said := pace.said(size * min(chunk + CHUNK, end), size * len(paths)):
+                        progress(upto / len(paths))
+                        if said := pace.said(size * upto, size * len(paths)):
                             progress(said)
                 pixels.flush()
-                record.write_text(sealed_text({"done": end}, record.name))
+                if not problems:  # else who goes on there would not know of them
+                    record.write_text(sealed_text({"done": end}, record.name))
         record.unlink()
 
     folder = entry(cache_dir, key, fill, goes_on=True)
