@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import torch
 
 from ianvs.base.errors import PluginError, require_known
-from ianvs.testalgorithms.language.model_places import place_of
+from ianvs.testalgorithms.language.model_places import place_of, require_installed
 from ianvs.testalgorithms.language.numbers import above, at_least, within
 
 TUNINGS = ("full", "lora", "moelora")
@@ -49,10 +48,7 @@ class ModelOptions:
         if self.tiny and self.width % (2 * self.heads):  # positions turn pairs of each head's numbers
             raise PluginError(f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.")
         needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
-        absent = [name for name in needed if find_spec(name) is None]
-        if absent:
-            are = "are" if len(absent) > 1 else "is"
-            raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
+        require_installed(f"tuning {self.tuning}", "llm", *needed)
         _require_loadable(self)
         if not self.tiny:
             place_of(self.base_model)
@@ -81,7 +77,7 @@ def _require_loadable(options: ModelOptions) -> None:
             raise PluginError(
                 f"device_map is {options.device_map}; a tiny model has nothing to share out. Take it out."
             )
-        _require("device_map", "accelerate", "llm")
+        require_installed("device_map", "llm", "accelerate")
     if options.quantize == "none":
         return
     if options.tuning != "lora":
@@ -91,9 +87,4 @@ def _require_loadable(options: ModelOptions) -> None:
             "a tiny model" if options.tiny else "a GGUF file, which is quantized already and is tuned in full numbers"
         )
         raise PluginError(f"quantize is 4bit, and base_model '{options.base_model}' is {what}. Take one of them out.")
-    _require("quantize", "bitsandbytes", "quantized")
-
-
-def _require(option: str, package: str, extra: str) -> None:
-    if find_spec(package) is None:
-        raise PluginError(f"{option} needs {package}, which is not installed. Get it by: pip install 'ianvs[{extra}]'")
+    require_installed("quantize", "quantized", "bitsandbytes")
