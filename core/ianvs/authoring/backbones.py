@@ -26,7 +26,12 @@ def torchvision_names() -> tuple[str, ...]:
 
 def is_library(name: str) -> bool:
     """Whether `name` is a network of torchvision, timm or Hugging Face, or the folder of one of the latter."""
-    return name.startswith(("timm/", "hf/")) or name in torchvision_names() or (Path(name) / "config.json").is_file()
+    return name.startswith("timm/") or is_hugging_face(name) or name in torchvision_names()
+
+
+def is_hugging_face(name: str) -> bool:
+    """Whether `name` is a network of Hugging Face, or its folder."""
+    return name.startswith("hf/") or (Path(name) / "config.json").is_file()
 
 
 class Body(nn.Module):
@@ -103,7 +108,7 @@ def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
     Nothing is downloaded without `download`. Raises PluginError with a remedy.
     """
-    hugging_face = name.startswith("hf/") or (Path(name) / "config.json").is_file()
+    hugging_face = is_hugging_face(name)
     if hugging_face and (said == "pretrained" or Path(said).is_dir()):
         return _of_hugging_face(name.removeprefix("hf/") if said == "pretrained" else said, download)
     path = find_weights(said)
@@ -123,7 +128,11 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
     if not timm.is_model(name):
         hint = closest(name, timm.list_models())
         raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
-    options = {"img_size": size} if name.startswith(("vit_", "deit")) and not trained else {}
+    options: dict[str, Any] = {}
+    if name.startswith(("vit_", "deit")):  # built for that size; with weights, positions are interpolated
+        own = timm.get_pretrained_cfg(name)
+        another = own is not None and tuple(own.input_size[1:]) != tuple(size)
+        options = ({"dynamic_img_size": True} if another else {}) if trained else {"img_size": size}
     model: nn.Module = timm.create_model(name, pretrained=False, **options)
     return model
 
