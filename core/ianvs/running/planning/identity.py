@@ -90,13 +90,17 @@ def _published(algorithm: AlgorithmSpec) -> dict[str, object]:
     found: dict[str, object] = {}
     for module in algorithm.modules:
         values = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
-        for network, weights in product(values.get("network", ()), values.get("weights", ())):
-            if isinstance(network, str) and isinstance(weights, str):
-                from ianvs.authoring.preprocessing import published  # it loads torch
+        pairs = [
+            (network, weights)
+            for network, weights in product(values.get("network", ()), values.get("weights", ()))
+            if isinstance(network, str) and isinstance(weights, str)
+        ]
+        if pairs:
+            from ianvs.authoring.preprocessing import published  # it loads torch
 
-                if known := published(network, weights, True in values.get("download", ())):
-                    found[f"{network}, {weights}"] = dict(known)
-    return found
+            more = True in values.get("download", ())
+            found |= {", ".join(pair): published(*pair, more) for pair in pairs}
+    return {pair: dict(said) for pair, said in found.items() if said}
 
 
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
