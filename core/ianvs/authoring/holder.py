@@ -119,11 +119,8 @@ class NetworkHolder:
             if self.architecture not in networks.OWN and is_library(self.architecture):  # it loads torchvision
                 network = NetworkHolder.build_network(self, seen, num_classes)
                 choice.check_size(network.eval(), self.architecture, seen)
-            if own.build_network is NetworkHolder.build_network:
-                choice.applied(self.build_network(seen, num_classes))
-            else:
-                with suppress(RuntimeError, NotImplementedError):  # a method may draw what has no meaning there
-                    self.build_network(seen, num_classes)
+            with suppress(*() if own.build_network is NetworkHolder.build_network else (RuntimeError,)):
+                choice.applied(self.build_network(seen, num_classes))  # a method may draw what has no meaning here
         return choice.note
 
     def get_weights(self) -> dict[str, NDArray[Any]] | None:

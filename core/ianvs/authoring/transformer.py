@@ -12,8 +12,9 @@ from ianvs.authoring.networks import DEPTH, body_and_head
 from ianvs.authoring.transformer_block import Adapter, Block, Prefix
 from ianvs.base.errors import PluginError, require_known
 
-# By how package and class begin: the layout of its blocks, and in the module with the tokens they, the final norm and
-# the positions.
+Prefixes = Mapping[int, Prefix] | None
+Adapters = Mapping[int, Adapter] | None
+# By how package and class begin: the layout of blocks; in the module with the tokens, blocks, final norm, positions.
 FAMILIES = {
     "ianvs.SmallViT": ("ianvs", "blocks", f"blocks.{DEPTH}", "position"),
     "timm.VisionTransformer": ("timm", "blocks", "norm", "pos_embed"),
@@ -21,10 +22,8 @@ FAMILIES = {
     "transformers.ViTFor": ("vit", "layers", "layernorm", "embeddings.position_embeddings"),
     "transformers.DeiTFor": ("vit", "layers", "layernorm", "embeddings.position_embeddings"),
     "transformers.Dinov2": ("dinov2", "encoder.layer", "layernorm", "embeddings.position_embeddings"),
-    "transformers.CLIPVisionModel": (
-        "clip", "encoder.layers", "post_layernorm", "embeddings.position_embedding.weight",
-    ),
-}  # fmt: skip
+    "transformers.CLIPVision": ("clip", "encoder.layers", "post_layernorm", "embeddings.position_embedding.weight"),
+}
 
 
 class Transformer(nn.Module):
@@ -64,32 +63,22 @@ class Transformer(nn.Module):
     def tokens(self, x: Tensor) -> Tensor:
         """(B, T, D) of prepared pictures (B, C, H, W): what the first block gets. Grey ones become three channels."""
         root = self._root
-        found: Tensor
         if self._layout == "ianvs":
-            found = root.tokens(x)
-        elif self._layout == "timm":
-            found = root.norm_pre(root.patch_drop(root._pos_embed(root.patch_embed(coloured(x)))))
-        elif self._layout == "torchvision":
-            patches = root._process_input(coloured(x))
-            found = torch.cat([root.class_token.expand(len(x), -1, -1), patches], 1)
-            found = root.encoder.dropout(found + root.encoder.pos_embedding)
-        else:
-            found = root.embeddings(coloured(x))
-            found = root.pre_layrnorm(found) if self._layout == "clip" else found
-        return found
+            return root.tokens(x)  # type: ignore[no-any-return]
+        x = coloured(x)
+        if self._layout == "timm":
+            return root.norm_pre(root.patch_drop(root._pos_embed(root.patch_embed(x))))  # type: ignore[no-any-return]
+        if self._layout == "torchvision":
+            found = torch.cat([root.class_token.expand(len(x), -1, -1), root._process_input(x)], 1)
+            return root.encoder.dropout(found + root.encoder.pos_embedding)  # type: ignore[no-any-return]
+        return (root.pre_layrnorm if self._layout == "clip" else nn.Identity())(root.embeddings(x))  # type: ignore[no-any-return]
 
     def class_position(self) -> Tensor:
         """(1, 1, D) what the class token has as its position, 0 where it has none."""
-        positions = attrgetter(self._positions)(self._root).reshape(1, -1, self.width)[:, :1]
-        found: Tensor = 0 * positions if getattr(self._root, "no_embed_class", not self.special) else positions
-        return found
+        first: Tensor = attrgetter(self._positions)(self._root).reshape(1, -1, self.width)[:, :1]
+        return 0 * first if getattr(self._root, "no_embed_class", not self.special) else first
 
-    def encode(
-        self,
-        tokens: Tensor,
-        prefixes: Mapping[int, Prefix] | None = None,
-        adapters: Mapping[int, Adapter] | None = None,
-    ) -> Tensor:
+    def encode(self, tokens: Tensor, prefixes: Prefixes = None, adapters: Adapters = None) -> Tensor:
         """(B, T, D) from tokens (B, T, D): the output of all blocks, after the final norm.
 
         prefixes: by a block's index (0 is the first), keys and values (B or 1, L, D) that stand before its own. They
@@ -101,8 +90,7 @@ class Transformer(nn.Module):
             raise PluginError(f"this transformer has the blocks 0 to {len(self.blocks) - 1}; there is no {wrong[0]}.")
         for index, block in enumerate(self.blocks):
             tokens = block(tokens, prefixes.get(index), adapters.get(index))
-        encoded: Tensor = attrgetter(self._norm)(self._root)(tokens)
-        return encoded
+        return attrgetter(self._norm)(self._root)(tokens)  # type: ignore[no-any-return]
 
     def attention_inputs(self, tokens: Tensor) -> Iterator[Tensor]:
         """(B, T, D) for each block: what its projections to queries, keys and values are given."""
@@ -113,23 +101,17 @@ class Transformer(nn.Module):
     def pooled(self, encoded: Tensor) -> Tensor:
         """(B, F): the features, of what `encode` returned for tokens in the order of `tokens`."""
         root, first, mean = self._root, encoded[:, 0], encoded[:, self.special :].mean(1)
-        found = mean if self.features == "mean" else first
-        if self.features is not None:
-            return root.fc_norm(found) if self._layout == "timm" else found  # type: ignore[no-any-return]
         if self._layout == "timm":
-            found = root.forward_head(encoded, pre_logits=True)
-        elif self._layout == "torchvision":
-            found = root.heads(first)
-        elif self._layout == "dinov2" and hasattr(self.model, "classifier"):
-            found = torch.cat([first, mean], 1)  # what its classifier is given
-        return found
+            said = {None: root.pool, "cls": lambda _: first, "mean": lambda _: mean}[self.features]
+            return root.head_drop(root.fc_norm(said(encoded)))  # type: ignore[no-any-return]
+        if self.features is not None:
+            return mean if self.features == "mean" else first
+        if self._layout == "torchvision":
+            return root.heads(first)  # type: ignore[no-any-return]
+        is_classifier = self._layout == "dinov2" and hasattr(self.model, "classifier")
+        return torch.cat([first, mean], 1) if is_classifier else first
 
-    def forward(
-        self,
-        x: Tensor,
-        prefixes: Mapping[int, Prefix] | None = None,
-        adapters: Mapping[int, Adapter] | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, prefixes: Prefixes = None, adapters: Adapters = None) -> Tensor:
         return self.pooled(self.encode(self.tokens(x), prefixes, adapters))
 
 

@@ -80,7 +80,7 @@ class Block:
 
     def _attention(self, h: Tensor, prefix: Prefix | None) -> Tensor:
         def split(x: Tensor) -> Tensor:
-            return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
+            return x.reshape(*x.shape[:2], self.heads, x.shape[2] // self.heads).transpose(1, 2)
 
         first = self.projections[0]
         if len(self.projections) == 3:

@@ -73,7 +73,7 @@ def algorithm_identity(
     }
     if files := named_files(job, algorithm):
         facts["weights"] = files
-    if pictures := _published(algorithm):
+    if pictures := published_pictures(algorithm):
         facts["pictures"] = pictures
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
@@ -85,7 +85,7 @@ def algorithm_identity(
     return facts
 
 
-def _published(algorithm: AlgorithmSpec) -> dict[str, object]:
+def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
     """{network and weights: what is published of their pictures}, by which a learner completes its options."""
     found: dict[str, object] = {}
     for module in algorithm.modules:
@@ -94,9 +94,8 @@ def _published(algorithm: AlgorithmSpec) -> dict[str, object]:
             if isinstance(network, str) and isinstance(weights, str):
                 from ianvs.authoring.preprocessing import published  # it loads torch
 
-                if known := published(network, weights, True in values.get("download", ())):
-                    found[f"{network}, {weights}"] = dict(known)
-    return found
+                found[f"{network}, {weights}"] = published(network, weights, True in values.get("download", ()))
+    return {pair: said for pair, said in found.items() if said}
 
 
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
