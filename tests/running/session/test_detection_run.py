@@ -68,7 +68,8 @@ class Knows:
 TESTENV = """
 dataset: {url: ./data.py, name: scenes, data_type: detection}
 scenario: {name: class-incremental, rounds: 3}
-metrics: [{name: AP}, {name: AP50}, {name: per_class_AP}, {name: BWT, of: AP}, {name: VOC_AP, points: 11_points}]
+metrics: [{name: AP}, {name: AP50}, {name: per_class_AP}, {name: BWT, of: AP}, {name: VOC_AP, points: 11_points},
+          {name: FPP, of: AP}, {name: AP_seen}, {name: AP_old}, {name: AP_new}]
 """
 
 
@@ -106,6 +107,12 @@ def test_the_worked_score_matrix_of_classes_that_arrive(result: Any) -> None:
     assert values[0].tolist() == [0, 0, 0]
     assert result.metrics["AP"] == pytest.approx(ARRIVAL["AA"][-1], rel=0, abs=1e-9)
     assert result.metrics["BWT of AP"] == pytest.approx(ARRIVAL["BWT"], rel=0, abs=1e-9)
+    assert result.metrics["FPP of AP"] == pytest.approx(ARRIVAL["FPP_of_first_group"], rel=0, abs=1e-9)
+    seen = result.matrices["AP_seen"].values[1:, 0]
+    np.testing.assert_allclose(seen, ARRIVAL["AP_of_all_seen"], rtol=0, atol=1e-9)
+    assert [result.metrics[name] for name in ("AP_seen", "AP_old", "AP_new")] == pytest.approx(
+        [ARRIVAL["AP_of_all_seen"][-1], ARRIVAL["AP_old"], ARRIVAL["AP_new"]], rel=0, abs=1e-9
+    )
 
 
 def test_each_picture_is_asked_once_a_round_in_calls_that_tell_nothing(result: Any) -> None:
