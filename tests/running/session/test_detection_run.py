@@ -232,6 +232,8 @@ def test_answers_of_another_form_end_the_case(tmp_path: Path, slip: str) -> None
 
 
 def test_a_metric_of_classes_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    path = job(tmp_path, testenv=edited(TESTENV, "{name: AP50}", "{name: accuracy}"))
-    with pytest.raises(ConfigError, match="metric 'accuracy' is for samples with a class each; boxes are scored by AP"):
+    path = job(tmp_path, testenv=edited(TESTENV, "{name: AP50}", "{name: accuracy}, {name: exact_match}"))
+    with pytest.raises(ConfigError) as caught:
         ianvs.validate(path)
+    for name in ("accuracy", "exact_match"):
+        assert f"metric '{name}' is for samples with a class each; boxes are scored by AP" in str(caught.value)

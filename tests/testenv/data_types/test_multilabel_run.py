@@ -256,9 +256,22 @@ def test_answers_of_another_shape_fail_the_case_with_the_shape_that_is_wanted(tm
     assert "expected (24, 6) scores, higher being likelier" in str(case.failure)
 
 
+def test_a_method_for_classes_is_refused_in_the_same_words_by_validate_and_run(tmp_path: Path) -> None:
+    path = job(tmp_path, plugin="from ianvs.authoring import TorchLearner\n\nclass Echo(TorchLearner): ...\n")
+    said = []
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(
+            ConfigError, match="Echo answers one class for each sample, but this exam is one of mult"
+        ) as one:
+            command(path)
+        said.append(str(one.value))
+    assert said[0] == said[1]
+    assert "algorithm.yaml" in said[0]
+
+
 def test_scores_of_one_class_each_are_refused_by_a_message_that_names_others(tmp_path: Path) -> None:
     others = ["accuracy", "balanced_accuracy", "f1", "per_class_accuracy", "mIoU", "mIoU_all", "mIoU_novel", "ROUGE_L",
-              "MSE", "R2"]  # fmt: skip
+              "exact_match", "MSE", "R2"]  # fmt: skip
     listed = ", ".join(f"{{name: {name}}}" for name in ("mAP", *others))
     path = job(tmp_path, TESTENV.partition("metrics:")[0] + f"metrics: [{listed}]\n")
     for command in (ianvs.validate, ianvs.run):

@@ -141,6 +141,20 @@ def _dataset(entry: Entry) -> Iterator[str]:
     yield f"  in a testenv: dataset: {{name: {entry.name}}}"
 
 
+def _of_labels(entry: Entry) -> Iterator[str]:
+    """A data type, or a question."""
+    from ianvs.exam.data_types import DataType
+
+    target = _target(entry)
+    yield from _doc(target)
+    said = f"in a testenv: questions: [{entry.name}]"
+    if entry.kind == "data type" and target.read is DataType.read:
+        said = "known by the form of the labels, without `data_type`"
+    elif entry.kind == "data type":
+        said = f"in a testenv: dataset: {{..., data_type: {entry.name}}}"
+    yield f"  {said}; docs/data_types.md"
+
+
 def _network(entry: Entry) -> Iterator[str]:
     from ianvs.authoring.backbone_choice import BackboneChoice
 
@@ -190,6 +204,8 @@ _BY_KIND: dict[str, Callable[[Entry], Iterator[str]]] = {
     "scenario": _scenario,
     "metric": _metric,
     "dataset": _dataset,
+    "data type": _of_labels,
+    "question": _of_labels,
     "network": _network,
     "paradigm": _paradigm,
     "engine": _engine,
