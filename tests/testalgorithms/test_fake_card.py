@@ -25,6 +25,7 @@ MAY_WAIT = {
     "cosines[old]": "the same",
     "return rows[:, used], held[:, used]": "a picture has few boxes for its room: what is empty in a batch is left out",
     "held.nonzero(as_tuple=True)": "the same: boxes are looked for in the cells that hold one",
+    "labels = torch.cat([self.y, y]).cpu()": "OCDM and PRS choose among samples one by one, on the processor",
     "dynamic_ratio(*row)": "CIA weighs its average by ratios that are numbers",
     "clip_grad_norm_": "no wait: torch asks by ways of its own on which device gradients lie, and finds the processor",
 }

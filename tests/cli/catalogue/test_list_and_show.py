@@ -59,7 +59,7 @@ def test_what_another_package_brings_is_listed_with_its_package(
         ),
         ("ewc", ["EWC: an algorithm"]),
         ("multilabel", ["multilabel: a data type", "in a testenv: dataset: .*data_type: multilabel"]),
-        ("classification", ["classification: a data type", "known by the form of the labels, without `data_type`"]),
+        ("classification", ["classification: a data type", "known by the form of its labels"]),
         ("task_scores", ["task_scores: a question", "in a testenv: questions: .task_scores."]),
         ("class-incremental", ["rounds +int \\| None +null", "class_order .*"]),
         ("CIL", ["class-incremental: a scenario"]),

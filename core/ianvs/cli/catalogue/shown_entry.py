@@ -143,15 +143,12 @@ def _dataset(entry: Entry) -> Iterator[str]:
 
 def _of_labels(entry: Entry) -> Iterator[str]:
     """A data type, or a question."""
-    from ianvs.exam.data_types import DataType
-
     target = _target(entry)
     yield from _doc(target)
     said = f"in a testenv: questions: [{entry.name}]"
-    if entry.kind == "data type" and target.read is DataType.read:
-        said = "known by the form of the labels, without `data_type`"
-    elif entry.kind == "data type":
-        said = f"in a testenv: dataset: {{..., data_type: {entry.name}}}"
+    if entry.kind == "data type":
+        told = "read" in vars(target)
+        said = f"in a testenv: dataset: {{..., data_type: {entry.name}}}" if told else "known by the form of its labels"
     yield f"  {said}; docs/data_types.md"
 
 
