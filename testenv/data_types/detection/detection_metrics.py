@@ -90,7 +90,7 @@ def arrived_by_class(record: EvaluationRecord, which: str, iou: int | None = Non
     classes, old = _asked(record), set(record.seen_before or ())
     seen = set(classes if which == "seen" and record.seen is None else record.seen or ())
     wanted = {"seen": seen, "old": old, "new": seen - old}[which]
-    values = coco_by_class(record, partial(coco.coco_precision, thresholds=_AT.get(iou, slice(None))))
+    values = coco_by_class(record, partial(coco.coco_precision, thresholds=_AT.get(iou or 0, slice(None))))
     return values[np.isin(classes, list(wanted))]
 
 
