@@ -23,10 +23,12 @@ class APER(FirstRoundTuner, SimpleCIL):
 
     In the first round the body, or adapters in it, learn under a cosine head. From then on all is fixed, and SimpleCIL
     classifies by [f(x), f*(x)], the features of the network before and after that.
+
+    tuning: "adapter" or "finetune".
     """
 
-    def __init__(self, *, tuning: str = "finetune", **training):
-        super().__init__(tuning=tuning, **training)
+    def __init__(self, *, tuning: str = "adapter", **training):
+        super().__init__(tuning=tuning, **{"network": "vit", **training})
 
     def joined(self, plain, head):
         return nn.Sequential(Beside(plain, self.tunable), nn.Linear(2 * head.in_features, head.out_features))

@@ -140,6 +140,7 @@ CLASSIFIERS = {
 }
 TOLD_THE_TASK = {"packnet": classifier("packnet", "PackNet", told=True, epochs=3)}
 TRANSFORMERS = {
+    "aper, adapters": transformer("aper", "APER", bottleneck=4),
     "l2p": transformer("l2p", "L2P", pool=4, length=2, chosen=2),
     "inflora": transformer("inflora", "InfLoRA", rank=3),
 }
