@@ -179,7 +179,6 @@ WRONG = [
     ("icarl", {"selection": "reservoir", "fill": "during_round"}, "chosen after a round"),
     ("l2p", {"choice": "smaple"}, "choice 'smaple' is not known"),
     ("l2p", {"network": "mlp"}, r"does not work on network 'mlp'. Set it to vit"),
-    ("inflora", {"network": "mlp"}, r"does not work on network 'mlp'. Set it to vit"),
     ("mdil-ss", {"kd": "kll"}, "kd"),
     ("mdil-ss", {"teacher_mode": "evl"}, "teacher_mode"),
     ("mdil-ss", {"optimizer_steps": 3}, "optimizer_steps"),
