@@ -84,9 +84,7 @@ def test_only_what_is_new_is_trained_and_stored_and_it_goes_on_from_there(make, 
             (kept,) = [
                 found
                 for own, found in values.items()
-                if own.replace("parametrizations.in_proj_weight.original", "in_proj_weight").endswith(
-                    f".{name[2:]}"
-                )
+                if own.replace("parametrizations.in_proj_weight.original", "in_proj_weight").endswith(f".{name[2:]}")
             ]
             assert torch.equal(kept, value), name
     file = learner.save(tmp_path / "model")
