@@ -119,6 +119,8 @@ CLASSIFIERS = {
     "icarl": classifier("icarl", "ICaRL", capacity=60),
     "wa": classifier("wa", "WA", capacity=60),
     "lucir": classifier("lucir", "LUCIR", capacity=60),
+    "dynamic er": classifier("dynamic_er", "DynamicER", capacity=60, head_epochs=2),
+    "dynamic er, aligned": classifier("dynamic_er", "DynamicER", capacity=60, balance="align"),
     "mas": classifier("mas", "MAS"),
     "rwalk": classifier("rwalk", "RWalk"),
     "replay of exemplars": classifier("replay", "Replay", capacity=60, selection="herding"),

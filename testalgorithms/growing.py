@@ -1,0 +1,99 @@
+"""Networks that grow: several bodies side by side under one head."""
+
+import copy
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from ianvs.authoring import Batch, ExemplarLearner, FrozenBody, body_and_head
+from ianvs.authoring.networks import initialize
+from ianvs.authoring.randomness import seeded
+from ianvs.base.errors import PluginError
+from ianvs.base.seeding import stream_seed
+
+
+class Bodies(nn.Module):
+    """(B, ...) -> (B, n D): features of n bodies, the oldest first; all but the last are fixed."""
+
+    def __init__(self, *parts):
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, x):
+        return torch.cat([part(x) for part in self.parts], 1)
+
+
+class GrowingLearner(ExemplarLearner):
+    """Base class of methods that add a body in a round that brings new classes to what is known.
+
+    `network` is an nn.Sequential of `Bodies` and the head. For use in a step: `f`, (B, n D) its features.
+    Where a round brings no new class, nothing grows: the last body learns on.
+    """
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        if options.get("frozen") or options.get("lora_rank") is not None:
+            raise PluginError(f"{type(self).__name__} trains a new body in each round: no `frozen`, no `lora_rank`.")
+        self.f, self.later_passes = None, None  # later_passes: what a round's second stage may use of its passes
+
+    def build_network(self, input_shape, num_classes):
+        body, head = body_and_head(super().build_network(input_shape, num_classes))
+        return nn.Sequential(Bodies(body), head)
+
+    @property
+    def grows(self):
+        """Whether this round brings new classes to known ones."""
+        return bool(self.known and self.new)
+
+    def new_head(self, inputs, outputs, seed):
+        """A linear layer on the network's device, drawn by `seed`, as `initialization` says."""
+        with seeded(seed):
+            head = nn.Linear(inputs, outputs)
+            initialize(head, self.initialization)
+        return head.to(self.network[-1].weight.device)
+
+    def draw(self, data, purpose):
+        return stream_seed(data.seed, data.round, purpose)
+
+    def grow(self, seed):
+        """Fix the last body and add a copy of it; the head keeps what it knows of known classes, the rest is drawn."""
+        bodies, head = self.network
+        *fixed, last = bodies.parts
+        bodies = Bodies(*fixed, FrozenBody(last), copy.deepcopy(last))
+        wider = self.new_head(head.in_features * len(bodies.parts) // (len(fixed) + 1), head.out_features, seed)
+        with torch.no_grad():
+            wider.weight[self.known, : head.in_features] = head.weight[self.known]
+            wider.bias[self.known] = head.bias[self.known]
+        bodies.parts[-1].requires_grad_(True)
+        self.network = nn.Sequential(bodies, wider).train()
+
+    def grow_to(self, weights):
+        bodies = len({name.split(".")[2] for name in weights if name.startswith("0.parts.")})
+        while len(self.network[0].parts) < bodies:
+            self.grow(0)  # what it draws is overwritten
+
+    def later_stage(self, data, epochs):
+        """The data of a first stage, whose passes are cut by the share that a second one of `epochs` needs."""
+        if data.passes is None:
+            self.later_passes = None
+            return data
+        share = round(data.passes * epochs / max(1, epochs + self.schedule.epochs))
+        self.later_passes = max(0, min(share, data.passes - 1))
+        return replace(data, passes=data.passes - self.later_passes)
+
+    def later_schedule(self, epochs, **changes):
+        """The round's schedule, for a second stage of `epochs`."""
+        steps = self.schedule.iterations
+        steps = None if steps is None else round(steps * epochs / max(1, self.schedule.epochs))
+        return replace(self.schedule, epochs=epochs, iterations=steps, **changes)
+
+    def batch(self, data, x, y):
+        body, head = body_and_head(self.network)
+        self.f = self.logits(x, network=body)
+        outputs = head(self.f)
+        return Batch(x, y, data.masked(outputs, y), outputs, data.complete, data.pretraining)
+
+    def after_round(self, data):
+        super().after_round(data)
+        self.f = None
