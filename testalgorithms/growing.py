@@ -46,32 +46,35 @@ class GrowingLearner(ExemplarLearner):
         """Whether this round brings new classes to known ones."""
         return bool(self.known and self.new)
 
-    def new_head(self, inputs, outputs, seed):
-        """A linear layer on the network's device, drawn by `seed`, as `initialization` says."""
-        with seeded(seed):
+    def new_head(self, inputs, outputs, purpose, like=None):
+        """A linear layer on the network's device; the round's stream of `purpose` draws it, as `initialization` says.
+
+        like: a head whose rows of known classes it takes over, as far as that has columns.
+        """
+        round_ = (0, 0) if self.data is None else (self.data.seed, self.data.round)  # no round: it will be overwritten
+        with seeded(stream_seed(*round_, purpose)), torch.no_grad():
             head = nn.Linear(inputs, outputs)
             initialize(head, self.initialization)
-        return head.to(self.network[-1].weight.device)
+            head = head.to(self.network[-1].weight.device)
+            if like is not None:
+                head.weight[self.known, : like.in_features] = like.weight[self.known]
+                head.bias[self.known] = like.bias[self.known]
+        return head
 
-    def draw(self, data, purpose):
-        return stream_seed(data.seed, data.round, purpose)
-
-    def grow(self, seed):
+    def grow(self):
         """Fix the last body and add a copy of it; the head keeps what it knows of known classes, the rest is drawn."""
         bodies, head = self.network
         *fixed, last = bodies.parts
         bodies = Bodies(*fixed, FrozenBody(last), copy.deepcopy(last))
-        wider = self.new_head(head.in_features * len(bodies.parts) // (len(fixed) + 1), head.out_features, seed)
-        with torch.no_grad():
-            wider.weight[self.known, : head.in_features] = head.weight[self.known]
-            wider.bias[self.known] = head.bias[self.known]
+        inputs = head.in_features * len(bodies.parts) // (len(fixed) + 1)
+        wider = self.new_head(inputs, head.out_features, "head", like=head)
         bodies.parts[-1].requires_grad_(True)
         self.network = nn.Sequential(bodies, wider).train()
 
     def grow_to(self, weights):
         bodies = len({name.split(".")[2] for name in weights if name.startswith("0.parts.")})
         while len(self.network[0].parts) < bodies:
-            self.grow(0)  # what it draws is overwritten
+            self.grow()
 
     def later_stage(self, data, epochs):
         """The data of a first stage, whose passes are cut by the share that a second one of `epochs` needs."""

@@ -42,9 +42,9 @@ class DynamicER(GrowingLearner):
         super().before_round(data)
         self.teacher = None  # the fixed bodies are one
         if self.grows:
-            self.grow(self.draw(data, "head"))
+            self.grow()
             width, bodies = self.network[-1].in_features, len(self.network[0].parts)
-            self.second_head = self.new_head(width // bodies, len(self.new) + 1, self.draw(data, "auxiliary head"))
+            self.second_head = self.new_head(width // bodies, len(self.new) + 1, "auxiliary head")
             self.place = torch.zeros(self.network[-1].out_features, dtype=torch.int64, device=data.device)
             self.place[self.new] = torch.arange(1, len(self.new) + 1, device=data.device)
 
@@ -88,7 +88,7 @@ class DynamicER(GrowingLearner):
         if not schedule.steps(len(balanced), balanced.passes):
             return
         body, head = self.network[:-1].eval(), self.network[-1]
-        drawn = self.new_head(head.in_features, head.out_features, self.draw(shown, "balanced head"))
+        drawn = self.new_head(head.in_features, head.out_features, "balanced head")
         head.load_state_dict(drawn.state_dict())
 
         def loss_of(x, y):

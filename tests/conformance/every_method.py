@@ -121,6 +121,7 @@ CLASSIFIERS = {
     "lucir": classifier("lucir", "LUCIR", capacity=60),
     "dynamic er": classifier("dynamic_er", "DynamicER", capacity=60, head_epochs=2),
     "dynamic er, aligned": classifier("dynamic_er", "DynamicER", capacity=60, balance="align"),
+    "foster": classifier("foster", "FOSTER", capacity=60),
     "mas": classifier("mas", "MAS"),
     "rwalk": classifier("rwalk", "RWalk"),
     "replay of exemplars": classifier("replay", "Replay", capacity=60, selection="herding"),
