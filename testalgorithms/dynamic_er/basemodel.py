@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch.nn.functional import cross_entropy
 
+from ianvs.authoring import some_of_each
 from ianvs.authoring.training_loop import fit
 from ianvs.base.errors import require_known
 from ianvs.testalgorithms.growing import GrowingLearner
@@ -78,11 +79,7 @@ class DynamicER(GrowingLearner):
 
     def finetune(self, shown):
         """The head alone, on a balanced part of the samples."""
-        y, draws = shown.y.cpu(), shown.generator("balanced")
-        classes = y.unique().tolist()
-        fewest = min(int((y == c).sum()) for c in classes)
-        rows = [(y == c).nonzero()[:, 0] for c in classes]
-        some = torch.cat([of[torch.randperm(len(of), generator=draws)[:fewest]] for of in rows]).to(shown.x.device)
+        some = some_of_each(shown.y, None, shown.generator("balanced"))
         balanced = replace(shown, x=shown.x[some], y=shown.y[some], passes=self.later_passes)
         schedule = self.later_schedule(self.head_epochs, milestones=(self.head_epochs // 2,), step_every=None)
         if not schedule.steps(len(balanced), balanced.passes):

@@ -30,7 +30,7 @@ class FOSTER(GrowingLearner):
     def __init__(
         self,
         *,
-        beta: float = 0.97,
+        beta: float = 0.96,
         compression_beta: float = 0.97,
         distillation: float = 1.0,
         temperature: float = 2.0,

@@ -1,16 +1,16 @@
 """Dynamically expandable representation as Yan et al. 2021 state it (arXiv 2103.16788, sections 3.2 to 3.4).
 
-Phi_t = [Phi_{t-1}, F_t], Phi_{t-1} fixed, statistics of its normalisation too; F_t begins as F_{t-1}. L = L_H + L_Ha, the
-auxiliary head H_a on F_t alone over the new classes and one for all older ones, weight 1 from the second round on
-(Rhyssiyan/DER-ClassIL.pytorch dd4af61, inclearn/models/incmodel.py:89-97, 185-188, 232-247, convnet/network.py:99-133;
-PyCIL 87cc411, models/der.py:57-60, 177-184). Then the head is drawn anew and trained on equally many samples of each
-class, with softmax(z / delta), delta 5, the rate a tenth from half of the epochs on, the whole network in evaluation
-mode (incmodel.py:277-295, convnet/utils.py:9-60, tools/data_utils.py:4-21).
+Phi_t = [Phi_{t-1}, F_t], Phi_{t-1} fixed, statistics of its normalisation too; F_t begins as F_{t-1}. L = L_H + L_Ha,
+the auxiliary head H_a on F_t alone over the new classes and one for all older ones, weight 1 from the second round on
+(Rhyssiyan/DER-ClassIL.pytorch dd4af61, inclearn/models/incmodel.py:93-101, 130-133, 193-194, 254-262,
+convnet/network.py:113-137; PyCIL 87cc411, models/der.py:52-55, 183-192). Then the head is drawn anew and trained on
+equally many samples of each class, with softmax(z / delta), delta 5, the rate a tenth from half of the epochs on, the
+whole network in evaluation mode (incmodel.py:277-294, convnet/utils.py:9-76, tools/data_utils.py:4-21).
 
 Where paper and code differ: the paper masks channels and prunes; the authors' code without masks is what they publish,
-and PyCIL's; so is ours. The paper lets H keep its old columns while F_t is learned, the authors' published setting draws
-all of it (`reuse_oldfc: False`), PyCIL keeps it (utils/inc_net.py:376-384), we keep it. PyCIL aligns weights instead of
-the fine-tuning (models/der.py:129-135): `balance="align"`. The authors' head has no bias, PyCIL's and ours have one.
+and PyCIL's; so is ours. The paper lets H keep its old columns while F_t is learned, the authors' published setting
+draws all of it (`reuse_oldfc: False`), PyCIL keeps it (utils/inc_net.py:361-367), we keep it. PyCIL aligns weights
+instead of the fine-tuning (models/der.py:119-125): `balance="align"`. The authors' head has no bias, PyCIL's and ours have one.
 """
 
 from copy import deepcopy
@@ -98,7 +98,7 @@ def naive(exam, *, capacity, balance="finetune", head_epochs=30, temperature=5.0
                 loss.backward()
                 optimizer.step()
             net.train()
-        exemplars.choose(lambda some: features_of(Features(net), some), x, y)
+        exemplars.choose(lambda some, net=net: features_of(Features(net), some), x, y)
         yield exam.after(net, k, exemplars.columns)
 
 
@@ -121,13 +121,13 @@ SLIPS = [
     Mutant("what is trained", "FrozenBody(last)", "last", GrowingLearner),
     Mutant("mode of fixed bodies", "super().train(False)", "super().train(mode)", FrozenBody),
     Mutant("what a new body begins with", "copy.deepcopy(last))", "copy.deepcopy(bodies.parts[0]))", GrowingLearner),
-    Mutant("what the head keeps", "wider.weight[self.known, ", "wider.weight[self.new, ", GrowingLearner),
+    Mutant("what the head keeps", "head.weight[self.known, ", "head.weight[self.new, ", GrowingLearner),
 ]
 FINETUNED = [
     Mutant("order of rounds", "head.load_state_dict(drawn.state_dict())", "drawn.state_dict()"),
     Mutant("factor", " / self.temperature, y)", ", y)"),
     Mutant("mode", "self.network[:-1].eval()", "self.network[:-1]"),
-    Mutant("balance", "[:fewest]", ""),
+    Mutant("balance", "some_of_each(shown.y, None,", "some_of_each(shown.y, 99,"),
     Mutant("rate", "milestones=(self.head_epochs // 2,)", "milestones=()"),
 ]
 ALIGNED = [Mutant("order of rounds", "weight[self.new] *=", "weight[self.known] *=")]

@@ -1,11 +1,11 @@
-"""FOSTER as Wang et al. 2022 state it (arXiv 2204.04662, sections 4.2 to 4.4), with what the authors' code leaves to it.
+"""FOSTER as Wang et al. 2022 state it (arXiv 2204.04662, sections 4.2 to 4.4), and as the authors' code does.
 
 Boosting: F_t = [F_{t-1} fixed, F_new], F_new begins as F_{t-1}; L = L_LA + L_FE + L_KD (G-U-N/ECCV22-FOSTER 555c7f0,
-models/foster.py:163-188, utils/inc_net.py:295-312): the logits are divided by weights of classes, from the effective
-numbers of samples (models/foster.py:88-99). Compression: one network that begins as F_{t-1} learns softmax(z / T),
-weighted and normalised again (lines 213-244, 301-306), without weight decay. The next round begins with it
-(lines 36-38). Exemplars are chosen by the boosted network (line 67, models/base.py). Distillation: cross-entropy between
-softmax(z / T), T = 2, no factor T^2 (lines 309-312).
+models/foster.py:169-201, utils/inc_net.py:295-312): the logits are divided by weights of classes, from the effective
+numbers of samples (models/foster.py:91-106). Compression: one network that begins as F_{t-1} learns softmax(z / T),
+weighted and normalised again (lines 222-253, 312-317), without weight decay. The next round begins with it
+(lines 39-40). Exemplars are chosen by the boosted network (line 70). Distillation: cross-entropy between
+softmax(z / T), T = 2, no factor T^2 (lines 320-323).
 
 Where paper and code differ: the weights of old features for new classes begin at 0 and stay there in the paper, and
 learn as others do in the published settings (`oofc: ft`); so do ours. The code prints the accuracy of both networks
@@ -111,7 +111,9 @@ class Both(nn.Module):
 
 SLIPS = [
     Mutant("factor", "batch.logits / self.weights", "batch.logits * self.weights"),
-    Mutant("features of the second head", "self.f[:, -width:]), batch.y), batch", "self.f[:, :width]), batch.y), batch"),
+    Mutant(
+        "features of the second head", "self.f[:, -width:]), batch.y), batch", "self.f[:, :width]), batch.y), batch"
+    ),
     Mutant("mask", "batch.outputs[:, self.known]", "batch.outputs[:, self.known].detach()"),
     Mutant("factor", " / self.temperature**2", ""),
     Mutant("sign", "+ self.distillation * kept", "- self.distillation * kept"),
