@@ -27,15 +27,17 @@ class Bodies(nn.Module):
 class GrowingLearner(ExemplarLearner):
     """Base class of methods that add a body in a round that brings new classes to what is known.
 
-    `network` is an nn.Sequential of `Bodies` and the head. For use in a step: `f`, (B, n D) its features.
-    Where a round brings no new class, nothing grows: the last body learns on.
+    `network` is an nn.Sequential of `Bodies` and the head. Where a round brings no new class, nothing grows: the last
+    body learns on. For use in a round: `f`, (B, n D) the features of a step's samples. `shown`: the round's data with
+    the exemplars. `second_head`: if a method sets it, it learns with the network.
     """
 
     def __init__(self, **options):
         super().__init__(**options)
         if options.get("frozen") or options.get("lora_rank") is not None:
-            raise PluginError(f"{type(self).__name__} trains a new body in each round: no `frozen`, no `lora_rank`.")
-        self.f, self.later_passes = None, None  # later_passes: what a round's second stage may use of its passes
+            raise PluginError(f"{type(self).__name__} trains new bodies: take out `frozen` and `lora_rank`.")
+        self.f = self.shown = self.second_head = None
+        self.later_passes = None  # what a round's second stage may use of its passes
 
     def build_network(self, input_shape, num_classes):
         body, head = body_and_head(super().build_network(input_shape, num_classes))
@@ -70,6 +72,7 @@ class GrowingLearner(ExemplarLearner):
         wider = self.new_head(inputs, head.out_features, "head", like=head)
         bodies.parts[-1].requires_grad_(True)
         self.network = nn.Sequential(bodies, wider).train()
+        self._optimizer = None  # what it has gathered is of another head
 
     def grow_to(self, weights):
         bodies = len({name.split(".")[2] for name in weights if name.startswith("0.parts.")})
@@ -85,18 +88,19 @@ class GrowingLearner(ExemplarLearner):
         self.later_passes = max(0, min(share, data.passes - 1))
         return replace(data, passes=data.passes - self.later_passes)
 
-    def later_schedule(self, epochs, **changes):
-        """The round's schedule, for a second stage of `epochs`."""
-        steps = self.schedule.iterations
-        steps = None if steps is None else round(steps * epochs / max(1, self.schedule.epochs))
-        return replace(self.schedule, epochs=epochs, iterations=steps, **changes)
-
     def batch(self, data, x, y):
         body, head = body_and_head(self.network)
         self.f = self.logits(x, network=body)
         outputs = head(self.f)
         return Batch(x, y, data.masked(outputs, y), outputs, data.complete, data.pretraining)
 
+    def further_parameters(self):
+        return [] if self.second_head is None else [*self.second_head.parameters()]
+
+    def training_data(self, data):
+        self.shown = super().training_data(data)
+        return self.shown
+
     def after_round(self, data):
         super().after_round(data)
-        self.f = None
+        self.f = self.shown = self.second_head = None

@@ -84,10 +84,8 @@ class BiC(ExemplarLearner):
         def loss_of(z, y):
             return cross_entropy(held.masked(self.q(z, pair, self.new), y), y) + OF_BETA * pair[1].square()
 
-        epochs = self.correction_epochs
-        drops = tuple(round(share * epochs) for share in DROPS)
-        constant = {"iterations": None, "weight_decay": 0.0, "step_every": None, "milestones": drops}
-        schedule = replace(self.schedule, epochs=epochs, **constant)
+        drops = tuple(round(share * self.correction_epochs) for share in DROPS)
+        schedule = self.schedule.stage(self.correction_epochs, weight_decay=0.0, step_every=None, milestones=drops)
         fit([([pair], self.schedule.learning_rate)], outputs, schedule, loss_of)
         self.pair, self.corrected = pair.detach().cpu(), [*self.new]
 

@@ -37,7 +37,6 @@ class DynamicER(GrowingLearner):
         require_known("balance", balance, ("finetune", "align", "none"))
         self.auxiliary, self.balance = auxiliary, balance
         self.head_epochs, self.temperature = head_epochs, temperature
-        self.second_head = self.shown = None  # H_a, and the round's data with the exemplars; they end with the round
 
     def before_round(self, data):
         super().before_round(data)
@@ -49,14 +48,9 @@ class DynamicER(GrowingLearner):
             self.place = torch.zeros(self.network[-1].out_features, dtype=torch.int64, device=data.device)
             self.place[self.new] = torch.arange(1, len(self.new) + 1, device=data.device)
 
-    def further_parameters(self):
-        return [] if self.second_head is None else [*self.second_head.parameters()]
-
     def training_data(self, data):
-        self.shown = super().training_data(data)
-        if not self.grows or self.balance != "finetune":
-            return self.shown
-        return self.later_stage(self.shown, self.head_epochs)
+        shown = super().training_data(data)
+        return self.later_stage(shown, self.head_epochs) if self.grows and self.balance == "finetune" else shown
 
     def loss(self, batch):
         loss = super().loss(batch)
@@ -66,7 +60,6 @@ class DynamicER(GrowingLearner):
         return loss + self.auxiliary * cross_entropy(self.second_head(newest), self.place[batch.y])
 
     def after_round(self, data):
-        self.second_head = None
         if self.grows and self.balance == "finetune":
             self.finetune(self.shown)
         elif self.grows and self.balance == "align":
@@ -74,14 +67,13 @@ class DynamicER(GrowingLearner):
                 weight = self.network[-1].weight
                 length = weight.norm(dim=1)
                 weight[self.new] *= length[self.known].mean() / length[self.new].mean().clamp_min(1e-12)
-        self.shown = None
         super().after_round(data)
 
     def finetune(self, shown):
         """The head alone, on a balanced part of the samples."""
         some = some_of_each(shown.y, None, shown.generator("balanced"))
         balanced = replace(shown, x=shown.x[some], y=shown.y[some], passes=self.later_passes)
-        schedule = self.later_schedule(self.head_epochs, milestones=(self.head_epochs // 2,), step_every=None)
+        schedule = self.schedule.stage(self.head_epochs, milestones=(self.head_epochs // 2,), step_every=None)
         if not schedule.steps(len(balanced), balanced.passes):
             return
         body, head = self.network[:-1].eval(), self.network[-1]

@@ -23,8 +23,8 @@ class FOSTER(GrowingLearner):
     L = -sum_c q_c log softmax(s / T)_c, q ~ w' softmax(z / T), w' as w with compression_beta. It answers.
     Exemplars are chosen by the features of both bodies, before the compression.
 
-    temperature: T. compression_epochs: None for 130/170 of `epochs`, as in the authors' settings. Where an exam allows
-    one pass only, nothing is compressed and both bodies stay.
+    temperature: T. compression_epochs: None for 130/170 of `epochs`, as in the authors' settings; with 0, and where
+    an exam allows one pass only, nothing is compressed and all bodies stay.
     """
 
     def __init__(
@@ -43,32 +43,28 @@ class FOSTER(GrowingLearner):
         self.beta, self.compression_beta = beta, compression_beta
         self.distillation, self.temperature = distillation, temperature
         epochs = round(self.schedule.epochs * 130 / 170) if compression_epochs is None else compression_epochs
-        self.compression = self.later_schedule(epochs, weight_decay=0.0)
-        self.second_head = self.shown = None  # H_f, and the round's data with the exemplars; they end with the round
+        self.compression = self.schedule.stage(epochs, weight_decay=0.0)
 
     def before_round(self, data):
         super().before_round(data)
         if self.grows:
             self.grow()
-            _, head = self.teacher
-            self.second_head = self.new_head(head.in_features, head.out_features, "second head")
-
-    def further_parameters(self):
-        return [] if self.second_head is None else [*self.second_head.parameters()]
+            head, bodies = self.network[-1], len(self.network[0].parts)
+            self.second_head = self.new_head(head.in_features // bodies, head.out_features, "second head")
 
     def training_data(self, data):
-        self.shown = super().training_data(data)
+        shown = super().training_data(data)
         if not self.grows:
-            return self.shown
-        self.weights = self.class_weights(self.beta)
-        return self.later_stage(self.shown, self.compression.epochs)
+            return shown
+        self.weights = self.class_weights(shown, self.beta)
+        return self.later_stage(shown, self.compression.epochs)
 
-    def class_weights(self, beta):
+    def class_weights(self, shown, beta):
         """(num_classes,) w; 1 for classes without a sample."""
-        n = torch.bincount(self.shown.y, minlength=self.network[-1].out_features).double()
+        n = torch.bincount(shown.y, minlength=self.network[-1].out_features).double()
         w = torch.where(n > 0, (1 - beta) / (1 - beta ** n.clamp_min(1)), 0)
         w = w / w.sum() * (n > 0).sum()
-        return torch.where(n > 0, w, 1).float().to(self.shown.device)
+        return torch.where(n > 0, w, 1).float().to(shown.device)
 
     def loss(self, batch):
         if self.second_head is None:
@@ -82,19 +78,18 @@ class FOSTER(GrowingLearner):
         return loss + boosted + self.distillation * kept
 
     def after_round(self, data):
-        self.second_head, student = None, None
-        if self.grows and self.compression.steps(len(self.shown), self.later_passes):
+        shown, student = self.shown, None
+        if self.grows and self.compression.steps(len(shown), self.later_passes):
             body, head = self.teacher
             body.parts[-1].requires_grad_(True)
             student = nn.Sequential(body, self.new_head(head.in_features, head.out_features, "student", like=head))
         super().after_round(data)
         if student is not None:
-            self.compress(student)
-        self.shown = None
+            self.compress(student, shown)
 
-    def compress(self, student):
-        boosted, weights, classes = self.network.eval(), self.class_weights(self.compression_beta), self.known
-        self.network = student.train()
+    def compress(self, student, shown):
+        boosted, classes, weights = self.network.eval(), self.known, self.class_weights(shown, self.compression_beta)
+        self.network, self._optimizer = student.train(), None
 
         def loss_of(x, y):
             x = self.augmented(x)
@@ -104,4 +99,4 @@ class FOSTER(GrowingLearner):
             said = (self.logits(x)[:, classes] / self.temperature).log_softmax(1)
             return -(q / q.sum(1, keepdim=True) * said).sum(1).mean()
 
-        fit(self._rates(self.shown), replace(self.shown, passes=self.later_passes), self.compression, loss_of)
+        fit(self._rates(shown), replace(shown, passes=self.later_passes), self.compression, loss_of)

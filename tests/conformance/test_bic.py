@@ -87,7 +87,7 @@ SLIPS = [
     ),
     Mutant("mask", "self.q(z, pair, self.new)", "self.q(z, pair, self.known)"),
     Mutant("sign", "+ OF_BETA * pair", "- OF_BETA * pair"),
-    Mutant("rate", '"milestones": drops', '"milestones": ()'),
+    Mutant("rate", "milestones=drops", "milestones=()"),
     Mutant(
         "what is held out", "return replace(shown, x=shown.x[rest.to(shown.x.device)], y=shown.y[rest])", "return shown"
     ),

@@ -10,7 +10,8 @@ whole network in evaluation mode (incmodel.py:277-294, convnet/utils.py:9-76, to
 Where paper and code differ: the paper masks channels and prunes; the authors' code without masks is what they publish,
 and PyCIL's; so is ours. The paper lets H keep its old columns while F_t is learned, the authors' published setting
 draws all of it (`reuse_oldfc: False`), PyCIL keeps it (utils/inc_net.py:361-367), we keep it. PyCIL aligns weights
-instead of the fine-tuning (models/der.py:119-125): `balance="align"`. The authors' head has no bias, PyCIL's and ours have one.
+instead of the fine-tuning (models/der.py:119-125): `balance="align"`. The authors' head has no bias, PyCIL's
+and ours have one.
 """
 
 from copy import deepcopy
@@ -117,7 +118,7 @@ SLIPS = [
     Mutant("factor", "loss + self.auxiliary *", "loss - self.auxiliary *"),
     Mutant("features of the auxiliary head", "self.f[:, -self.second", "self.f[:, : self.second"),
     Mutant("labels for old classes", "torch.arange(1, len(self.new) + 1", "torch.arange(0, len(self.new)"),
-    Mutant("what is trained", "return [] if self.second_head is None else", "return [] if True else"),
+    Mutant("what is trained", "return [] if self.second_head is None else", "return [] if True else", GrowingLearner),
     Mutant("what is trained", "FrozenBody(last)", "last", GrowingLearner),
     Mutant("mode of fixed bodies", "super().train(False)", "super().train(mode)", FrozenBody),
     Mutant("what a new body begins with", "copy.deepcopy(last))", "copy.deepcopy(bodies.parts[0]))", GrowingLearner),

@@ -118,19 +118,20 @@ SLIPS = [
     Mutant("factor", " / self.temperature**2", ""),
     Mutant("sign", "+ self.distillation * kept", "- self.distillation * kept"),
     Mutant("sign", "loss + boosted", "loss - boosted"),
-    Mutant("what is trained", "return [] if self.second_head is None else", "return [] if True else"),
+    Mutant("what is trained", "return [] if self.second_head is None else", "return [] if True else", GrowingLearner),
     Mutant("factor", "weights[classes]", "self.weights[classes]"),
     Mutant("missing normalisation", "(q / q.sum(1, keepdim=True) * said)", "(q * said)"),
     Mutant("what the student begins with", 'student", like=head', 'student"'),
-    Mutant("what the student begins with", "self.network = student.train()", "self.network = student"),
+    Mutant("what the student begins with", "student.train(), None", "student, None"),
     Mutant(
         "memory before or after the step",
-        "        super().after_round(data)\n        if student is not None:\n            self.compress(student)\n",
+        "        super().after_round(data)\n"
+        "        if student is not None:\n            self.compress(student, shown)\n",
         "        known = self.known\n        self.known = sorted({*known, *self.new})\n"
-        "        if student is not None:\n            self.compress(student)\n"
+        "        if student is not None:\n            self.compress(student, shown)\n"
         "        self.known = known\n        super().after_round(data)\n",
     ),
-    Mutant("mode of the teacher", "self.network.eval(), self.class", "self.network.train(), self.class"),
+    Mutant("mode of the teacher", "self.network.eval(), self.known", "self.network.train(), self.known"),
     Mutant("factor", "beta ** n.clamp_min(1)", "beta"),
     Mutant("what is trained", "FrozenBody(last)", "last", GrowingLearner),
     Mutant("mode of fixed bodies", "super().train(False)", "super().train(mode)", FrozenBody),
