@@ -211,7 +211,7 @@ def some_of_each(y: Tensor, n: int | None, generator: torch.Generator) -> Tensor
 
     Drawn uniformly by `generator`, which is on the CPU; of a class that has fewer, all.
     """
-    rows = [(y.cpu() == c).nonzero()[:, 0] for c in y.unique().tolist()]
+    rows = [(y.cpu() == c).nonzero()[:, 0] for c in torch.unique(y).tolist()]
     n = min(map(len, rows), default=0) if n is None else n
     drawn = [of[torch.randperm(len(of), generator=generator)[:n]] for of in rows]
     return sent(torch.cat(drawn) if drawn else torch.empty(0, dtype=torch.int64), y.device)
