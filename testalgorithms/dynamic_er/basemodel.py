@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import some_of_each
 from ianvs.authoring.training_loop import fit
 from ianvs.base.errors import require_known
-from ianvs.testalgorithms.growing import GrowingLearner
+from ianvs.testalgorithms.side_by_side import GrowingLearner
 
 
 class DynamicER(GrowingLearner):

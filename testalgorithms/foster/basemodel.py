@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, softmax
 from ianvs.authoring import distillation_loss
 from ianvs.authoring.training_loop import fit
 from ianvs.base.errors import PluginError
-from ianvs.testalgorithms.growing import GrowingLearner
+from ianvs.testalgorithms.side_by_side import GrowingLearner
 
 
 class FOSTER(GrowingLearner):

@@ -23,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import FrozenBody
 from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.dynamic_er.basemodel import DynamicER
-from ianvs.testalgorithms.growing import GrowingLearner
+from ianvs.testalgorithms.side_by_side import GrowingLearner
 from tests.conformance.exemplars import Exemplars, features_of
 from tests.conformance.kit import Mutant
 from tests.conformance.vision import vision
