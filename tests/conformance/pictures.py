@@ -53,11 +53,12 @@ def encode(
     t: Tensor,
     qkv: Sequence[Tensor] | None = None,
     prefixes: Mapping[int, tuple[Tensor, Tensor]] | None = None,
+    adapters: Sequence[Callable[[Tensor], Tensor]] | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
     """What the blocks make of tokens t (N, T, D), and what each attention was given (N, T, D).
 
     qkv: (3D, D) matrices of the attentions in place of their own. prefixes: by block, from 0, keys and values (N, l, D)
-    of further tokens that the attention looks at.
+    of further tokens that the attention looks at. adapters: (N, T, D) -> (N, T, D), beside each MLP.
     """
     given = []
     for i in range(DEPTH):
@@ -71,8 +72,10 @@ def encode(
         q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in (q, k, v))
         looked = (q @ k.transpose(2, 3) / math.sqrt(WIDTH // HEADS)).softmax(3) @ v
         t = t + linear(looked.transpose(1, 2).flatten(2), b["self_attn.out_proj.weight"], b["self_attn.out_proj.bias"])
+        more = 0.0 if adapters is None else adapters[i](t)
         h = layer_norm(t, (WIDTH,), b["norm2.weight"], b["norm2.bias"])
         t = t + linear(gelu(linear(h, b["linear1.weight"], b["linear1.bias"])), b["linear2.weight"], b["linear2.bias"])
+        t = t + more
     return layer_norm(t, (WIDTH,), w[f"blocks.{DEPTH}.weight"], w[f"blocks.{DEPTH}.bias"]), given
 
 

@@ -11,10 +11,10 @@ from ianvs.authoring.memory import (
     ReservoirMemory,
     herding,
 )
-from ianvs.authoring.networks import SmallViT, body_and_head, flat_parameters, linear, mlp, resnet, token_network
+from ianvs.authoring.networks import SmallViT, body_and_head, flat_parameters, linear, mlp, resnet
 from ianvs.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
 from ianvs.authoring.replay_learner import ExemplarLearner, ReplayLearner, distillation_loss
-from ianvs.authoring.round_data import Batch, Joined, RoundData, own_classes_mask
+from ianvs.authoring.round_data import Batch, Joined, RoundData, own_classes_mask, some_of_each
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.authoring.transformer import Transformer, transformer_of
 
@@ -52,7 +52,7 @@ __all__ = [
     "own_classes_mask",
     "resnet",
     "set_flat_gradients",
-    "token_network",
+    "some_of_each",
     "transformer_of",
     "with_anchor",
 ]

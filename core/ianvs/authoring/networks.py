@@ -236,11 +236,3 @@ def small_vit(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
     channels, height, width = input_shape
     patch = (max(min(2, height), height // PATCHES), max(min(2, width), width // PATCHES))
     return nn.Sequential(SmallViT(channels, (height, width), patch), nn.Linear(WIDTH, num_classes))
-
-
-def token_network(network: nn.Module) -> tuple[SmallViT, nn.Linear]:
-    """The transformer and the head of a network called "vit". Raises PluginError for any other."""
-    parts = list(network) if isinstance(network, nn.Sequential) else []
-    if len(parts) != 2 or not isinstance(parts[0], SmallViT) or not isinstance(parts[1], nn.Linear):
-        raise PluginError('this method works on the tokens of a transformer. Set network to "vit".')
-    return parts[0], parts[1]
