@@ -85,12 +85,14 @@ class TorchvisionSet(ArraySource):
 class Cifar10(TorchvisionSet):
     summary: ClassVar[str] = "photographs of 32x32 pixels in 10 classes; 50 000 + 10 000 (Krizhevsky 2009)"
     reader: ClassVar[str] = "CIFAR10"
+    made_of: ClassVar[tuple[str, ...]] = ("CIFAR-10",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"cifar-10-batches-py/{file}" for file in _CIFAR10)
 
 
 class Cifar100(TorchvisionSet):
     summary: ClassVar[str] = "photographs of 32x32 pixels in 100 classes; 50 000 + 10 000 (Krizhevsky 2009)"
     reader: ClassVar[str] = "CIFAR100"
+    made_of: ClassVar[tuple[str, ...]] = ("CIFAR-100",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"cifar-100-python/{file}" for file in ("train", "test", "meta"))
 
 
@@ -122,6 +124,7 @@ class IdxSet(TorchvisionSet):
 class Mnist(IdxSet):
     summary: ClassVar[str] = "handwritten digits of 28x28 pixels; 60 000 + 10 000 (LeCun et al. 1998)"
     reader: ClassVar[str] = "MNIST"
+    made_of: ClassVar[tuple[str, ...]] = ("MNIST",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"MNIST/raw/{file}" for file in FILES)
     classes: ClassVar[tuple[str, ...] | None] = tuple("0123456789")
 
@@ -129,6 +132,7 @@ class Mnist(IdxSet):
 class FashionMnist(IdxSet):
     summary: ClassVar[str] = "pictures of clothes of 28x28 pixels; 60 000 + 10 000 (Xiao et al. 2017)"
     reader: ClassVar[str] = "FashionMNIST"
+    made_of: ClassVar[tuple[str, ...]] = ("Fashion-MNIST",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"FashionMNIST/raw/{file}" for file in FILES)
     classes: ClassVar[tuple[str, ...] | None] = (
         *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),

@@ -162,6 +162,7 @@ class _Clear(Source):
 
 class Clear10(_Clear):
     summary: ClassVar[str] = "photographs by year in 10 buckets, 11 classes; 33 000 + 5 500 (Lin et al. 2021)"
+    made_of: ClassVar[tuple[str, ...]] = ("CLEAR-10",)
     archives: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "clear10-train-image-only.zip": "5171f720810d60b471c308dee595d430",
@@ -172,6 +173,7 @@ class Clear10(_Clear):
 
 class Clear100(_Clear):
     summary: ClassVar[str] = "photographs by year in 10 buckets, 100 classes; 100 000 + 50 000 (Lin et al. 2021)"
+    made_of: ClassVar[tuple[str, ...]] = ("CLEAR-100",)
     archives: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "clear100-train-image-only.zip": "ea85cdba9efcb3abf77eaab5554052c8",
