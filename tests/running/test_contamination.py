@@ -11,7 +11,7 @@ import yaml
 import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.config.load import load_job
-from ianvs.running.overlap import KNOWN, named_after, overlap
+from ianvs.running.contamination import KNOWN, named_after, overlap
 
 EXAM = """
 testenv:
@@ -109,7 +109,7 @@ def test_a_source_says_what_it_is_made_of_and_an_algorithm_is_believed_before_it
 
 
 def test_every_collection_that_is_named_by_another_ends_somewhere() -> None:
-    from ianvs.running.overlap import _held
+    from ianvs.running.contamination import _held
 
     for name in KNOWN:
         assert len(list(_held(name))) < 10
