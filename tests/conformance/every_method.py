@@ -133,9 +133,14 @@ CLASSIFIERS = {
     "ncm": classifier("ncm", "NCM", draws=False),
     "slda": classifier("slda", "SLDA", draws=False),
     "ranpac": classifier("ranpac", "RanPAC", width=200),
+    "ranpac, tuned in the first round": classifier("ranpac", "RanPAC", width=200, tuning="finetune", network="mlp"),
+    "simplecil": classifier("simplecil", "SimpleCIL", draws=False),
+    "aper": classifier("aper", "APER", tuning="finetune", network="mlp"),
+    "slca": classifier("slca", "SLCA", head_learning_rate=0.1, alignment_epochs=2, alignment_samples=32),
 }
 TOLD_THE_TASK = {"packnet": classifier("packnet", "PackNet", told=True, epochs=3)}
 TRANSFORMERS = {
+    "aper, adapters": transformer("aper", "APER", bottleneck=4),
     "l2p": transformer("l2p", "L2P", pool=4, length=2, chosen=2),
     "inflora": transformer("inflora", "InfLoRA", rank=3),
 }

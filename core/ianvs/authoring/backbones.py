@@ -38,9 +38,14 @@ class Body(nn.Module):
         self.model = model
 
     def forward(self, x: Tensor) -> Tensor:
-        found = self.model(x if x.shape[1] == 3 else x.expand(-1, 3, -1, -1))
-        features: Tensor = getattr(found, "logits", found)
+        found = self.model(coloured(x))
+        features: Tensor = getattr(found, "logits", getattr(found, "pooler_output", found))
         return features.flatten(1)
+
+
+def coloured(x: Tensor) -> Tensor:
+    """Pictures (B, 1 or 3, H, W) with three channels."""
+    return x if x.shape[1] == 3 else x.expand(-1, 3, -1, -1)
 
 
 def library_model(name: str, size: tuple[int, int], download: bool, *, trained: bool) -> nn.Module:
@@ -67,8 +72,11 @@ def library_model(name: str, size: tuple[int, int], download: bool, *, trained: 
 def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
     """(body (N, C, H, W) -> (N, D), the name of the head in `model`, D). The body is `model` without its head.
 
-    Raises PluginError if the last layer is not linear.
+    A model that has no head, as DINO's and CLIP's, is the body itself; the name is then "".
+    Raises PluginError if there is a head, but not a linear one.
     """
+    if isinstance(width := _without_head(model), int):
+        return Body(model), "", width
     linear = [(place, module) for place, module in model.named_modules() if isinstance(module, nn.Linear)]
     config = getattr(model, "config", None)
     classes = getattr(config, "num_labels", getattr(model, "num_classes", CLASSES))
@@ -80,6 +88,14 @@ def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
     owner, _, attribute = place.rpartition(".")
     setattr(model.get_submodule(owner), attribute, nn.Identity())
     return Body(model), place, head.in_features
+
+
+def _without_head(model: nn.Module) -> int | None:
+    """D of the features of a model of timm or Hugging Face that was trained without classes; None if it has a head."""
+    if getattr(model, "num_classes", CLASSES) == 0:
+        return getattr(model, "head_hidden_size", None) or model.num_features  # type: ignore[return-value]
+    bare = type(model).__name__.endswith("Model") and not hasattr(model, "classifier")
+    return getattr(getattr(model, "config", None), "hidden_size", None) if bare else None
 
 
 def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
@@ -107,7 +123,7 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
     if not timm.is_model(name):
         hint = closest(name, timm.list_models())
         raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
-    options = {"img_size": size} if name.startswith("vit_") and not trained else {}
+    options = {"img_size": size} if name.startswith(("vit_", "deit")) and not trained else {}
     model: nn.Module = timm.create_model(name, pretrained=False, **options)
     return model
 
@@ -147,10 +163,9 @@ def _of_torchvision(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
 
 def _hugging_face(name: str, download: bool) -> nn.Module:
-    transformers = _package("transformers", "llm")
     try:
-        config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
-        model: nn.Module = transformers.AutoModelForImageClassification.from_config(config)
+        made_by, config = _described(name, download)
+        model: nn.Module = made_by.from_config(config)
     except (OSError, ValueError) as error:
         said = " ".join(str(error).split())[:200]
         raise PluginError(
@@ -160,11 +175,25 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
     return model
 
 
+def _described(name: str, download: bool) -> tuple[Any, Any]:
+    """(the class of Hugging Face that makes it, its description).
+
+    For image classification; but of a CLIP the image tower, and of a DINOv2 without a classifier that alone.
+    """
+    transformers = _package("transformers", "llm")
+    config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
+    kind = config.model_type
+    classifies = any("ForImageClassification" in made for made in config.architectures or ["ForImageClassification"])
+    if kind in ("clip", "clip_vision_model") or (kind.startswith("dinov2") and not classifies):
+        return transformers.AutoModel, getattr(config, "vision_config", config)
+    return transformers.AutoModelForImageClassification, config
+
+
 def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
     """By the library itself, since it gives tensors in a file other names than in the network."""
-    transformers = _package("transformers", "llm")
     try:
-        model = transformers.AutoModelForImageClassification.from_pretrained(name, local_files_only=not download)
+        made_by, config = _described(name, download)
+        model = made_by.from_pretrained(name, config=config, local_files_only=not download)
     except (OSError, ValueError) as error:
         if Path(name).is_dir():
             raise PluginError(f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}") from error
