@@ -142,6 +142,8 @@ TOLD_THE_TASK = {"packnet": classifier("packnet", "PackNet", told=True, epochs=3
 TRANSFORMERS = {
     "aper, adapters": transformer("aper", "APER", bottleneck=4),
     "l2p": transformer("l2p", "L2P", pool=4, length=2, chosen=2),
+    "dualprompt": transformer("dualprompt", "DualPrompt", general_length=2, length=3),
+    "coda-prompt": transformer("coda_prompt", "CODAPrompt", per_round=3, length=4, orthogonality=0.1, rounds=2),
     "inflora": transformer("inflora", "InfLoRA", rank=3),
 }
 
