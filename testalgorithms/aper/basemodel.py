@@ -19,7 +19,7 @@ class Beside(nn.Module):
 
 
 class APER(FirstRoundTuner, SimpleCIL):
-    """Adapt and merge (APER; Zhou et al. 2023, arXiv 2303.07338, eq. 6 to 8), also known as ADAM.
+    """Adapt and merge (APER; Zhou et al. 2023, arXiv 2303.07338), also known as ADAM.
 
     In the first round the body, or adapters in it, learn under a cosine head. From then on all is fixed, and SimpleCIL
     classifies by [f(x), f*(x)], the features of the network before and after that.

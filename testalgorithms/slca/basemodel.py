@@ -10,7 +10,7 @@ from ianvs.authoring import TorchLearner, own_classes_mask
 
 
 class SLCA(TorchLearner):
-    """Slow learner with classifier alignment (SLCA; Zhang et al. 2023, arXiv 2303.05118, eq. 1 to 4).
+    """Slow learner with classifier alignment (SLCA; Zhang et al. 2023, arXiv 2303.05118).
 
     The body learns at a hundredth of the head's rate, from the round's own classes alone. After the round, features of
     every class c of T rounds are drawn from N(s m_c, S_c), m_c and S_c those of c's own round, and a copy of the head

@@ -140,6 +140,8 @@ CLASSIFIERS = {
 }
 TOLD_THE_TASK = {"packnet": classifier("packnet", "PackNet", told=True, epochs=3)}
 TRANSFORMERS = {
+    "ease": transformer("ease", "EASE", bottleneck=4),
+    "sd-lora": transformer("sd_lora", "SDLoRA", rank=3),
     "aper, adapters": transformer("aper", "APER", bottleneck=4),
     "l2p": transformer("l2p", "L2P", pool=4, length=2, chosen=2),
     "dualprompt": transformer("dualprompt", "DualPrompt", general_length=2, length=3),

@@ -1,4 +1,4 @@
-"""APER as Zhou et al. 2023 state it (arXiv 2303.07338, eq. 5 to 8 and algorithm 1), and RanPAC's first round.
+"""APER as Zhou et al. 2023 state it (arXiv 2303.07338), and RanPAC's first round.
 
 The network learns the first round under a cosine classifier, or adapters in it do; then it is fixed, and beside the
 one it was pretrained as, it gives the features whose means are the classes.
@@ -38,9 +38,10 @@ def cosines(f, w):
     return (f / f.norm(dim=1, keepdim=True).clamp_min(1e-12)) @ (w / w.norm(dim=1, keepdim=True)).T
 
 
-def learn(exam, k, body, width, group):
-    """Round k under a cosine classifier of its own; `body` with its parameters is changed in place."""
+def learn(exam, k, make, width, group):
+    """A body, what `make` returns, that has learned round k under a cosine classifier of its own."""
     torch.manual_seed(stream_seed(exam.seed, k, "noise"))
+    body = make()
     bound = 1 / math.sqrt(width)
     w, eta = nn.Parameter(torch.empty(exam.classes, width).uniform_(-bound, bound)), nn.Parameter(torch.ones(1))
     torch.manual_seed(stream_seed(exam.seed, k, "noise"))  # again: what dropout draws
@@ -59,7 +60,7 @@ def learn(exam, k, body, width, group):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    body.eval()
+    return body.eval()
 
 
 def aper(exam, tuning):
@@ -69,7 +70,7 @@ def aper(exam, tuning):
     for k in exam.rounds:
         x, y = exam.data(k)
         if k == 1:
-            learn(exam, k, tuned, width, exam.group(k))
+            learn(exam, k, lambda: tuned, width, exam.group(k))
         f = torch.cat([plain(x), tuned(x)], 1).detach().double()
         for one, c in zip(f, y.tolist(), strict=True):
             n[c] = n.get(c, 0) + 1
@@ -117,7 +118,7 @@ def aper_with_adapters(exam, bottleneck):
     for k in exam.rounds:
         x, y = exam.data(k)
         if k == 1:
-            learn(exam, k, tuned, WIDTH, exam.group(k))
+            learn(exam, k, lambda: tuned, WIDTH, exam.group(k))
         with torch.no_grad():
             for one, c in zip(torch.cat([plain(x), tuned(x)], 1), y.tolist(), strict=True):
                 sums[c] = sums.get(c, 0) + one.double()
@@ -136,7 +137,7 @@ def learned(learner):
 
 def ranpac_that_learns_first(exam, width):
     def first(body, features):
-        learn(exam, 1, body, features, exam.group(1))
+        learn(exam, 1, lambda: body, features, exam.group(1))
 
     return ranpac(exam, width, first=first)
 

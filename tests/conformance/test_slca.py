@@ -1,15 +1,15 @@
-"""SLCA as Zhang et al. 2023 state it (arXiv 2303.05118, eq. 1 to 4 and algorithm 1).
+"""SLCA as Zhang et al. 2023 state it (arXiv 2303.05118).
 
 A slow body and a fast head learn each round by the cross-entropy of its own classes; then a copy of the head learns
 Gaussians of the features of all classes, with logits divided by their mean length over rounds and by a temperature.
 
 Left open by the paper, taken from the authors' code (GengDavid/SLCA 169d4e6, models/slca.py):
 - means are drawn nearer to 0 the older the class, by 0.9 + 0.1 t / T: lines 211-213;
-- 256 of each class are drawn anew for each of 5 epochs, and are a batch; SGD with momentum, the rate along half a cosine
-  over the epochs: lines 190-205, 227-229;
+- 256 of each class are drawn anew for each of 5 epochs, and are a batch; SGD with momentum, the rate along half a
+  cosine over the epochs: lines 190-205, 227-229;
 - covariances with 1e-4 on their diagonal: models/base.py:262;
 - the rows of other rounds do not move, nor by decay; after the round is tested, the head is what it was before the
-  alignment: convs/linears.py `update` and `recall`, models/slca.py:79-82; nothing is aligned in the first round: line 114.
+  alignment: convs/linears.py `update` and `recall`, models/slca.py:79-82; nothing is aligned in the first round: 114.
 
 LAMDA-PILOT (2647455, models/slca.py) is the same, with batches of 64 and three epochs of alignment. Their rows begin
 normal with deviation .02, ours as torch's, uniform within 1 / sqrt(D).
