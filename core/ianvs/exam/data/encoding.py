@@ -64,7 +64,7 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
     chosen = spec.backbone
     if chosen is None:
         return dataset
-    if dataset.kind != "classification" or dataset.train.x.dtype != np.uint8 or dataset.train.x.ndim != 4:
+    if dataset.kind != "classification" or dataset.train.x.ndim != 4:
         raise DataError("`backbone` in a dataset is for pictures that have a class; these samples are something else.")
     key = encoded_fingerprint(dataset.fingerprint, spec, cache_dir)
 
