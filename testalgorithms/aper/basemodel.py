@@ -12,10 +12,13 @@ class Beside(nn.Module):
 
     def __init__(self, plain, tuned):
         super().__init__()
-        self.plain, self.tuned = plain, tuned
+        # A module that had two names in the network would be stored under the second.
+        self.plain = None if plain is getattr(tuned, "frozen", None) else plain
+        self.tuned = tuned
 
     def forward(self, x):
-        return torch.cat([self.plain(x), self.tuned(x)], 1)
+        plain = self.tuned.frozen if self.plain is None else self.plain
+        return torch.cat([plain(x), self.tuned(x)], 1)
 
 
 class APER(FirstRoundTuner, SimpleCIL):

@@ -150,7 +150,7 @@ FIRST = [
     Mutant("length", "self.eta * linear(normalize(f)", "self.eta * linear(f", CosineHead),
     Mutant("factor", "return self.eta * linear", "return linear", CosineHead),
 ]
-BESIDE = Mutant("order of tokens", "[self.plain(x), self.tuned(x)]", "[self.tuned(x), self.plain(x)]", Beside)
+BESIDE = Mutant("order of tokens", "[plain(x), self.tuned(x)]", "[self.tuned(x), plain(x)]", Beside)
 ADAPTERS = [
     Mutant("factor", "scale=0.1", "scale=0.2", Adapter),
     Mutant("dropout", "0.1, self.training", "0.2, self.training", Adapter),

@@ -180,7 +180,6 @@ WRONG = [
     ("l2p", {"choice": "smaple"}, "choice 'smaple' is not known"),
     ("l2p", {"frozen": True}, "L2P trains prompts of a frozen network: omit `frozen`"),
     ("coda-prompt", {"length": 5}, "an even number; it can't be 5"),
-    ("inflora", {"network": "mlp"}, r"does not work on network 'mlp'. Set it to vit"),
     ("mdil-ss", {"kd": "kll"}, "kd"),
     ("mdil-ss", {"teacher_mode": "evl"}, "teacher_mode"),
     ("mdil-ss", {"optimizer_steps": 3}, "optimizer_steps"),

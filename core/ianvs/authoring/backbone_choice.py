@@ -1,7 +1,9 @@
 """The pretrained network that a learner uses: its weights, its picture size, and which part of it is trained."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -11,15 +13,18 @@ from torch.nn.functional import interpolate
 from ianvs.authoring.backbones import library_weights
 from ianvs.authoring.lora import FrozenBody, add_lora, fixed_names
 from ianvs.authoring.networks import body_and_head
+from ianvs.authoring.preprocessing import INTERPOLATIONS, published
 from ianvs.authoring.weight_files import digest_of_tensors, find_weights, fit
-from ianvs.base.errors import PluginError
+from ianvs.base.errors import PluginError, require_known
 
 
 @dataclass
 class BackboneChoice:
     """Options of TorchLearner for a pretrained network, which docs/backbones.md explains.
 
-    picture_size: side, or [height, width], in pixels. lora_alpha: 2 * lora_rank by default.
+    picture_size: side, or [height, width], in pixels. crop: the share of the resized sides that is kept around the
+    centre; "none": pictures are squeezed into picture_size. pooling: "cls" or "mean" of a transformer; None: as the
+    network does. lora_alpha: 2 * lora_rank by default.
     """
 
     weights: str | None = None
@@ -28,8 +33,15 @@ class BackboneChoice:
     lora_rank: int | None = None
     lora_alpha: float | None = None
     picture_size: int | Sequence[int] | None = None
-    _digest: str = field(default="", repr=False)
-    _filled: frozenset[int] = field(default=frozenset(), repr=False)  # where the tensors lie that were just filled
+    interpolation: str | None = None
+    crop: float | str | None = None
+    scale: str | Mapping[str, Any] | None = None
+    pooling: str | None = None
+    note: str = field(default="", init=False)  # where `scale` is not that of the weights
+    _digest: str = field(default="", init=False, repr=False)
+    _filled: frozenset[int] = field(
+        default=frozenset(), init=False, repr=False
+    )  # where the tensors lie that were just filled
 
     def __post_init__(self) -> None:
         size = self.picture_size
@@ -37,20 +49,45 @@ class BackboneChoice:
         if len(sides) != 2 or any(not isinstance(side, int) or side < 1 for side in sides):
             raise PluginError(f"picture_size is a side or [height, width] in pixels; it can't be {size}.")
         self._size = None if size is None else (sides[0], sides[1])
+        require_known("interpolation", self.interpolation or "bilinear", INTERPOLATIONS)
+        crop = self.crop
+        if crop not in (None, "none") and not (isinstance(crop, int | float) and 0 < crop <= 1):
+            raise PluginError(f"crop is a share of the sides, above 0 and up to 1, or none; it can't be {crop}.")
         if self.lora_rank is not None and self.lora_rank < 1:
             raise PluginError(f"lora_rank is 1 or more; it can't be {self.lora_rank}.")
 
     # Pictures.
 
+    def completed(self, name: str) -> BackboneChoice:
+        """What is not said of pictures is as published of the weights of the network `name`."""
+        known = {} if self.weights is None else published(name, self.weights, self.download)
+        new = replace(self, **{key: value for key, value in known.items() if getattr(self, key) is None})
+        if known and new.scale != known["scale"]:
+            new.note = f"scale is {new.scale}, but the weights were trained with {known['scale']}"
+        return new
+
     def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the network's input, (C, H, W) or (D,)."""
         return (shape[0], *self._size) if self._size is not None and len(shape) == 3 else tuple(shape)
 
-    def resized(self, x: Tensor) -> Tensor:
-        """Pictures (B, C, H, W) float32, resized bilinearly, with antialiasing if they shrink; others unchanged."""
-        if self._size is None or x.dim() != 4 or tuple(x.shape[2:]) == self._size:
+    def resized(self, x: Tensor, top: float | None) -> Tensor:
+        """Pictures (B, C, H, W) float32, resized and cropped as PIL does, with antialiasing; others unchanged.
+
+        top: their largest value, which bicubic interpolation would exceed; None: any.
+        """
+        share = self.crop if isinstance(self.crop, int | float) else None
+        if self._size is None or x.dim() != 4 or (share is None and tuple(x.shape[2:]) == self._size):
             return x
-        return interpolate(x, self._size, mode="bilinear", antialias=True)
+        large = list(self._size)
+        if share is not None:  # the sides keep their ratio
+            large = [int(side / share + 1e-6) for side in self._size]
+            ratio = max(new / old for new, old in zip(large, x.shape[2:], strict=True))
+            large = [max(new, int(old * ratio + 1e-6)) for new, old in zip(large, x.shape[2:], strict=True)]
+        # Where pictures grow, antialias changes nothing but that the cubic kernel is PIL's.
+        x = interpolate(x, large, mode=self.interpolation or "bilinear", antialias=True)
+        x = x if top is None else x.clamp_(0, top)
+        y, z = (round((old - new) / 2) for old, new in zip(large, self._size, strict=True))
+        return x[..., y : y + self._size[0], z : z + self._size[1]]
 
     # Checks before anything is trained.
 

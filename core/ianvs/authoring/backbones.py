@@ -26,7 +26,12 @@ def torchvision_names() -> tuple[str, ...]:
 
 def is_library(name: str) -> bool:
     """Whether `name` is a network of torchvision, timm or Hugging Face, or the folder of one of the latter."""
-    return name.startswith(("timm/", "hf/")) or name in torchvision_names() or (Path(name) / "config.json").is_file()
+    return name.startswith("timm/") or is_hugging_face(name) or name in torchvision_names()
+
+
+def is_hugging_face(name: str) -> bool:
+    """Whether `name` is a network of Hugging Face, or its folder."""
+    return name.startswith("hf/") or (Path(name) / "config.json").is_file()
 
 
 class Body(nn.Module):
@@ -72,7 +77,7 @@ def library_model(name: str, size: tuple[int, int], download: bool, *, trained: 
 def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
     """(body (N, C, H, W) -> (N, D), the name of the head in `model`, D). The body is `model` without its head.
 
-    A model that has no head, as DINO's and CLIP's, is the body itself; the name is then "".
+    A model without a head, such as DINO's and CLIP's, is the body itself; the name is then "".
     Raises PluginError if there is a head, but not a linear one.
     """
     if isinstance(width := _without_head(model), int):
@@ -103,7 +108,7 @@ def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
     Nothing is downloaded without `download`. Raises PluginError with a remedy.
     """
-    hugging_face = name.startswith("hf/") or (Path(name) / "config.json").is_file()
+    hugging_face = is_hugging_face(name)
     if hugging_face and (said == "pretrained" or Path(said).is_dir()):
         return _of_hugging_face(name.removeprefix("hf/") if said == "pretrained" else said, download)
     path = find_weights(said)
@@ -123,7 +128,12 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
     if not timm.is_model(name):
         hint = closest(name, timm.list_models())
         raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
-    options = {"img_size": size} if name.startswith(("vit_", "deit")) and not trained else {}
+    options: dict[str, Any] = {}
+    if name.startswith(("vit_", "deit")):
+        options = {"img_size": size}
+        if trained:  # positions are interpolated where pictures have another size than the weights were trained with
+            own = timm.get_pretrained_cfg(name)
+            options = {"dynamic_img_size": own is None or tuple(own.input_size[1:]) != tuple(size)}
     model: nn.Module = timm.create_model(name, pretrained=False, **options)
     return model
 
@@ -176,15 +186,11 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
 
 
 def _described(name: str, download: bool) -> tuple[Any, Any]:
-    """(the class of Hugging Face that makes it, its description).
-
-    For image classification; but of a CLIP the image tower, and of a DINOv2 without a classifier that alone.
-    """
+    """(the class that makes it, for classification or of an image tower without a head; its description)."""
     transformers = _package("transformers", "llm")
     config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
-    kind = config.model_type
-    classifies = any("ForImageClassification" in made for made in config.architectures or ["ForImageClassification"])
-    if kind in ("clip", "clip_vision_model") or (kind.startswith("dinov2") and not classifies):
+    bare = not any("ForImageClassification" in name for name in config.architectures or ["ForImageClassification"])
+    if config.model_type in ("clip", "clip_vision_model") or (config.model_type.startswith("dinov2") and bare):
         return transformers.AutoModel, getattr(config, "vision_config", config)
     return transformers.AutoModelForImageClassification, config
 

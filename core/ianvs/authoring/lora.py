@@ -6,6 +6,7 @@ from math import sqrt
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch.nn.utils import parametrize
 
 from ianvs.base.errors import PluginError
@@ -23,7 +24,7 @@ class LowRank(nn.Module):
     def __init__(self, weight: Tensor, rank: int, alpha: float, rows: slice | None = None) -> None:
         super().__init__()
         self.rows = rows
-        outputs, inputs = weight[slice(None) if rows is None else rows].shape
+        outputs, inputs = weight[rows or slice(None)].shape
         self.A = nn.Parameter(torch.empty(rank, inputs, device=weight.device))
         self.B = nn.Parameter(torch.zeros(outputs, rank, device=weight.device))
         nn.init.kaiming_uniform_(self.A, a=sqrt(5))
@@ -31,10 +32,10 @@ class LowRank(nn.Module):
 
     def forward(self, weight: Tensor) -> Tensor:
         change = self.scale * (self.B @ self.A)
-        if self.rows is None:
-            return weight + change
-        start, stop, _ = self.rows.indices(len(weight))
-        return torch.cat([weight[:start], weight[start:stop] + change, weight[stop:]])
+        if self.rows is not None:
+            start, stop, _ = self.rows.indices(len(weight))
+            change = pad(change, (0, 0, start, len(weight) - stop))
+        return weight + change
 
     @classmethod
     def at(

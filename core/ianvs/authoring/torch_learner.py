@@ -40,8 +40,8 @@ class TorchLearner(Answering):
 
     network: "mlp" with `hidden` units per hidden layer, `dropout` after each and `batch_norm`, "linear",
     "resnet" with `blocks` of each of `widths` channels, "vit", or one of torchvision ("resnet18", "vit_b_16", ...),
-    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: options of a
-    pretrained network, and scale, of the values of pictures: see docs/backbones.md.
+    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size, interpolation, crop, scale,
+    pooling: options of a pretrained network, see docs/backbones.md.
     initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for randomly drawn weights.
     precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: the
     older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
@@ -96,8 +96,11 @@ class TorchLearner(Answering):
         amp: bool = False,
         compile: bool = False,
         channels_last: bool = True,
-        scale: str | Mapping[str, Any] = "symmetric",
+        scale: str | Mapping[str, Any] | None = None,
         picture_size: int | Sequence[int] | None = None,
+        interpolation: str | None = None,
+        crop: float | str | None = None,
+        pooling: str | None = None,
         weights: str | None = None,
         download: bool = False,
         frozen: bool = False,
@@ -114,8 +117,9 @@ class TorchLearner(Answering):
             precision=chosen_precision(precision, amp),
             compile=compile,
             channels_last=channels_last,
-            scale=scale,
-            backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),
+            backbone=BackboneChoice(
+                **{field.name: options[field.name] for field in fields(BackboneChoice) if field.init}
+            ),
         )
         if initialization != "default" and weights is not None:
             raise PluginError(f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.")

@@ -143,6 +143,7 @@ def _dataset(entry: Entry) -> Iterator[str]:
 
 def _network(entry: Entry) -> Iterator[str]:
     from ianvs.authoring.backbone_choice import BackboneChoice
+    from ianvs.authoring.preprocessing import published, torchvision_weights
 
     if entry.value:
         target = _target(entry)
@@ -150,8 +151,11 @@ def _network(entry: Entry) -> Iterator[str]:
         rows = [row for row in _arguments(constructor_parameters(target)) if row[2] != "required"]
     else:
         yield from _indented(entry.summary)
-        rows = [row for row in _arguments(constructor_parameters(BackboneChoice)) if not row[0].startswith("_")]
+        rows = [*_arguments(constructor_parameters(BackboneChoice))]
     yield from _table("options", rows)
+    for weights in torchvision_weights(entry.name):
+        said = ", ".join(f"{key} {value}" for key, value in published(entry.name, weights).items())
+        yield f"  weights {weights}: {said}"
     yield f"  a hyperparameter: network: {{values: [{entry.name}]}}; its options are hyperparameters too"
 
 

@@ -151,7 +151,9 @@ class BackboneSpec(PlacedSpec):
     network: Annotated[Name, Field(description="the name of a network, such as resnet18")]
     weights: Name | None = None
     picture_size: Annotated[int, Field(ge=1)] | None = None
-    scale: Annotated[Literal["symmetric", "unit", "imagenet"], absent_is("symmetric")] = "symmetric"
+    interpolation: Literal["bilinear", "bicubic"] | None = None
+    crop: Annotated[float, Field(gt=0, le=1)] | Literal["none"] | None = None
+    scale: Literal["symmetric", "unit", "imagenet"] | None = None
     download: bool = False
     pretrained_on: Collections = field(default=(), repr=False)  # told where the weights' name does not
 
