@@ -97,14 +97,6 @@ class PromptLearner(TorchLearner):
         """A `Prompted` of the `Transformer` body, which has that many features."""
         raise NotImplementedError
 
-    def check_exam(self, *, kind, shape, num_classes):
-        super().check_exam(kind=kind, shape=shape, num_classes=num_classes)
-        if kind == "classification":
-            seen = (shape[-1], *shape[:-1])
-            with torch.device("meta"):
-                network = self.build_network(seen, num_classes).eval()
-                self.backbone_choice.check_size(network, self.architecture, seen)
-
     def build_network(self, input_shape, num_classes):
         body, head = transformer_of(super().build_network(input_shape, num_classes))
         return nn.Sequential(self.prompted(body, head.in_features), head)

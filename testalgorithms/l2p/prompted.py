@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.prompts import Prompted
 
 
@@ -15,6 +16,8 @@ class PromptPool(Prompted):
 
     def __init__(self, body, features, pool, length, chosen, choice, between):
         super().__init__(body)
+        if features != body.width:
+            raise PluginError(f"L2P's head takes tokens, of {body.width} numbers, not {features}: set `pooling: cls`.")
         self.chosen, self.choice = chosen, choice
         self.prompts = nn.Parameter(torch.empty(pool, length, body.width).uniform_(*between))
         self.keys = nn.Parameter(torch.empty(pool, features).uniform_(*between))
@@ -28,13 +31,6 @@ class PromptPool(Prompted):
             which = votes.argsort(descending=True, stable=True)[: self.chosen].expand(len(x), -1)
         self.cost = (1 - near.gather(1, which)).sum(1).mean()
         body = self.frozen.body
-        tokens = body.tokens(x)
-        prompts = self.prompts[which].flatten(1, 2) + first_position(body, tokens.shape[1])
+        prompts, tokens = self.prompts[which].flatten(1, 2) + body.class_position(), body.tokens(x)
         encoded = body.encode(torch.cat([tokens[:, : body.special], prompts, tokens[:, body.special :]], 1))
         return encoded[:, body.special :][:, : prompts.shape[1]].mean(1)
-
-
-def first_position(body, many):
-    """(D,) the position of the first of `many` tokens, or 0 where the library has no position for each of them."""
-    tables = (values for name, values in body.model.named_parameters() if "pos" in name)
-    return next((each.view(many, -1)[0] for each in tables if each.numel() == many * body.width), 0)

@@ -14,9 +14,9 @@ Left open by the paper or other than it, taken from the authors' code (google-re
 
 Not taken over: on CIFAR-100 all samples of a batch get the prompt that most of them want in testing, too
 (configs/cifar100_dualprompt.py:113), and keys of rounds to come can be the nearest; here each sample chooses alone,
-among keys of rounds so far, as in the paper. The port to PyTorch (JH-LEE-KR/dualprompt-pytorch 7eb457d, prompt.py:118-122;
-also LAMDA-PILOT 2647455, backbone/prompt.py:323) reshapes (blocks, 2, samples, ...) to (blocks, samples, 2, ...) without
-moving the axis, so that the first half of a batch gets keys for values, too, and the second half values for keys.
+among keys of rounds so far, as in the paper. The port to PyTorch (JH-LEE-KR/dualprompt-pytorch 7eb457d, prompt.py:118
+to 122; also LAMDA-PILOT 2647455, backbone/prompt.py:323) reshapes (blocks, 2, samples, ...) to (blocks, samples, 2,
+...) without moving the axis: the first half of a batch gets keys for values, too, the second half values for keys.
 """
 
 import torch

@@ -75,7 +75,7 @@ SLIPS = [
     Mutant("sign", "loss + self.price", "loss - self.price", PromptLearner),
     Mutant("factor", ".sum(1).mean()", ".mean()", PromptPool),
     Mutant("a detach too many", "normalize(self.keys).T", "normalize(self.keys).T.detach()", PromptPool),
-    Mutant("position", " + first_position(body, tokens.shape[1])", "", PromptPool),
+    Mutant("position", " + body.class_position()", "", PromptPool),
     Mutant(
         "order of tokens",
         "[tokens[:, : body.special], prompts, tokens[:, body.special :]]",
