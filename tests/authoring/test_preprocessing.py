@@ -11,7 +11,7 @@ from torch.nn.functional import interpolate
 from ianvs.authoring import TorchLearner
 from ianvs.authoring.preprocessing import published
 from ianvs.base.errors import PluginError
-from ianvs.running.planning.identity import _published
+from ianvs.running.planning.identity import published_pictures
 
 LEVEL = 1.01 / 255  # PIL rounds to whole levels
 
@@ -111,7 +111,7 @@ def test_what_is_published_is_part_of_the_identity():
     pytest.importorskip("timm")
     grid = [("network", ("timm/vit_base_patch16_224", "vit")), ("weights", ("pretrained",))]
     module = SimpleNamespace(constants={"epochs": 1}, grid=grid)
-    assert _published(SimpleNamespace(modules=[module])) == {
+    assert published_pictures(SimpleNamespace(modules=[module])) == {
         "timm/vit_base_patch16_224, pretrained": {
             "picture_size": [224, 224],
             "interpolation": "bicubic",
@@ -119,7 +119,7 @@ def test_what_is_published_is_part_of_the_identity():
             "scale": "symmetric",
         }
     }
-    assert _published(SimpleNamespace(modules=[SimpleNamespace(constants={"network": "mlp"}, grid=[])])) == {}
+    assert published_pictures(SimpleNamespace(modules=[SimpleNamespace(constants={"network": "mlp"}, grid=[])])) == {}
 
 
 @pytest.mark.parametrize("network", ["vit", "timm/nonesuch", "hf/there/is-none", "resnet18"])

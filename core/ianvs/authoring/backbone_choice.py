@@ -39,9 +39,7 @@ class BackboneChoice:
     pooling: str | None = None
     note: str = field(default="", init=False)  # where `scale` is not that of the weights
     _digest: str = field(default="", init=False, repr=False)
-    _filled: frozenset[int] = field(
-        default=frozenset(), init=False, repr=False
-    )  # where the tensors lie that were just filled
+    _filled: frozenset[int] = field(default=frozenset(), init=False, repr=False)  # where tensors lie, just filled
 
     def __post_init__(self) -> None:
         size = self.picture_size
@@ -75,19 +73,19 @@ class BackboneChoice:
 
         top: their largest value, which bicubic interpolation would exceed; None: any.
         """
-        share = self.crop if isinstance(self.crop, int | float) else None
-        if self._size is None or x.dim() != 4 or (share is None and tuple(x.shape[2:]) == self._size):
+        share, size = (self.crop if isinstance(self.crop, int | float) else None), self._size
+        if size is None or x.dim() != 4:
             return x
-        large = list(self._size)
-        if share is not None:  # the sides keep their ratio
-            large = [int(side / share + 1e-6) for side in self._size]
-            ratio = max(new / old for new, old in zip(large, x.shape[2:], strict=True))
-            large = [max(new, int(old * ratio + 1e-6)) for new, old in zip(large, x.shape[2:], strict=True)]
-        # Where pictures grow, antialias changes nothing but that the cubic kernel is PIL's.
-        x = interpolate(x, large, mode=self.interpolation or "bilinear", antialias=True)
-        x = x if top is None else x.clamp_(0, top)
-        y, z = (round((old - new) / 2) for old, new in zip(large, self._size, strict=True))
-        return x[..., y : y + self._size[0], z : z + self._size[1]]
+        large, sides = list(size), list(x.shape[2:])
+        if share is not None:  # their ratio stays
+            large = [int(side / share + 1e-6) for side in size]
+            ratio = max(large[0] / sides[0], large[1] / sides[1])
+            large = [max(large[i], int(sides[i] * ratio + 1e-6)) for i in (0, 1)]
+        if large != sides:  # where pictures grow, antialias changes nothing but that the cubic kernel is PIL's
+            x = interpolate(x, large, mode=self.interpolation or "bilinear", antialias=True)
+            x = x.clamp_(0, top) if top is not None and self.interpolation == "bicubic" else x
+        y, z = (round((large[i] - size[i]) / 2) for i in (0, 1))
+        return x[..., y : y + size[0], z : z + size[1]]
 
     # Checks before anything is trained.
 

@@ -73,7 +73,7 @@ def algorithm_identity(
     }
     if files := named_files(job, algorithm):
         facts["weights"] = files
-    if pictures := _published(algorithm):
+    if pictures := published_pictures(algorithm):
         facts["pictures"] = pictures
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
@@ -85,22 +85,17 @@ def algorithm_identity(
     return facts
 
 
-def _published(algorithm: AlgorithmSpec) -> dict[str, object]:
+def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
     """{network and weights: what is published of their pictures}, by which a learner completes its options."""
     found: dict[str, object] = {}
     for module in algorithm.modules:
         values = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
-        pairs = [
-            (network, weights)
-            for network, weights in product(values.get("network", ()), values.get("weights", ()))
-            if isinstance(network, str) and isinstance(weights, str)
-        ]
-        if pairs:
-            from ianvs.authoring.preprocessing import published  # it loads torch
+        for network, weights in product(values.get("network", ()), values.get("weights", ())):
+            if isinstance(network, str) and isinstance(weights, str):
+                from ianvs.authoring.preprocessing import published  # it loads torch
 
-            more = True in values.get("download", ())
-            found |= {", ".join(pair): published(*pair, more) for pair in pairs}
-    return {pair: dict(said) for pair, said in found.items() if said}
+                found[f"{network}, {weights}"] = published(network, weights, True in values.get("download", ()))
+    return {pair: said for pair, said in found.items() if said}
 
 
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
