@@ -5,15 +5,15 @@ from types import MappingProxyType
 import torch
 from torch import nn
 
-from ianvs.authoring import TorchLearner
 from ianvs.base.errors import PluginError, require_known
+from ianvs.testalgorithms.label_sets import OpenClasses
 from ianvs.testalgorithms.multilabel.multilabel_losses import asymmetric_loss, binary_cross_entropy
 from ianvs.testalgorithms.nets import scene_body
 
 LOSSES = MappingProxyType({"bce": binary_cross_entropy, "asl": asymmetric_loss})
 
 
-class MultilabelLearner(TorchLearner):
+class MultilabelLearner(OpenClasses):
     """Trains on each round's samples, each class by itself; by itself, plain fine-tuning.
 
     In the hooks, y is (N, num_classes) uint8, 1 where a sample has the label; a label that the round does not teach is
@@ -23,6 +23,8 @@ class MultilabelLearner(TorchLearner):
     network: also "scene", `scene_body` with two `widths` and the maximum over all places, so that a small object counts
     as much as a large one.
     """
+
+    reference = "ianvs.testalgorithms.multilabel:MultilabelLearner"
 
     def __init__(self, *, network="scene", widths=(16, 32), criterion="bce", **training):
         super().__init__(network=network, widths=widths, **training)
@@ -42,8 +44,7 @@ class MultilabelLearner(TorchLearner):
         super().check_exam(kind="classification", shape=shape, num_classes=num_classes)
 
     def loss(self, batch):
-        seen = torch.isfinite(batch.logits[0]).nonzero()[:, 0]
-        return self.criterion(batch.outputs, batch.y, seen)
+        return self.criterion(batch.outputs, batch.y, self.allowed(self.data.mask, batch.outputs.shape[1]))
 
     def predict(self, data, **context):
         """(N, num_classes) probabilities; -inf for classes that were not taught yet, and so are never answered."""

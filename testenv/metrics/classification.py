@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.ragged import Ragged
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["SCORES", "ratio"]
@@ -84,6 +85,9 @@ def exact_match(record: EvaluationRecord) -> float:
     """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
     if record.y_true is None or record.y_pred is None:
         raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
+    kind = getattr(record.y_true, "dtype", np.dtype(object)).kind
+    if np.ndim(record.y_true) > 1 or kind == "f" or isinstance(record.y_true, Ragged):
+        raise ValueError("exact_match is for one label or text a sample, and answers of the same kind")
     if len(record.y_true) != len(record.y_pred):
         raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
     both = zip(record.y_true, record.y_pred, strict=True)

@@ -35,14 +35,16 @@ class ByClasses(Scenario):
     "overlapping" (default): a round is of all samples with one of its classes, so a sample may come again (ILOD,
     Shmelkov et al. 2017; KRT, Dong et al. 2023); "disjoint": each sample comes once, drawn, a round has a share by the
     number of its classes (CL-DETR, Liu et al. 2023); "exclusive": once, in the last round that has one of its classes
-    (PRS, Kim et al. 2020). tests: a test set is of "all" test samples (default), each asked once, or of those
-    "containing" a class of its round, which hides false alarms elsewhere.
+    (PRS, Kim et al. 2020); "refined": samples have a class and maybe its superclass, which comes in an earlier round;
+    of those with the same two, in their order, the first 60 % teach the superclass, the last 60 % the class (IIRC,
+    Abdelsalam et al. 2021, and its code). tests: a test set is of "all" test samples (default), each asked once, or of
+    those "containing" a class of its round, which hides false alarms elsewhere.
     """
 
     first: int | None = Field(None, ge=1)
     class_order: list[str | int] | str | None = None
     order_seed: int | None = Field(None, ge=0)
-    cut: Literal["overlapping", "disjoint", "exclusive"] | None = None
+    cut: Literal["overlapping", "disjoint", "exclusive", "refined"] | None = None
     tests: Literal["all", "containing"] | None = None
 
     @model_validator(mode="after")
@@ -100,6 +102,9 @@ class ByClasses(Scenario):
         within = np.stack([held[:, classes].any(axis=1) for classes in groups], axis=1)  # (N, T)
         if self.cut in (None, "overlapping"):
             return [np.flatnonzero(column) for column in within.T]
+        if self.cut == "refined":
+            given = self._refined(request, held, groups)
+            return [np.flatnonzero(given[:, classes].any(axis=1)) for classes in groups]
         rounds = np.arange(len(groups))
         if self.cut == "exclusive":
             last = np.where(within, rounds, -1).max(axis=1)
@@ -108,6 +113,29 @@ class ByClasses(Scenario):
         ends = np.cumsum([len(classes) for classes in groups]) * len(order) // sum(map(len, groups))
         parts = np.split(order, ends[:-1])
         return [np.sort(part[within[part, number]]) for number, part in enumerate(parts)]
+
+    def _refined(
+        self, request: ScenarioRequest, held: NDArray[np.bool_], groups: Sequence[tuple[int, ...]]
+    ) -> NDArray[np.bool_]:
+        """(N, C) which class each sample teaches. Of two, the superclass is what more samples have, or came first."""
+        names, given = request.dataset.classes, held.copy()
+        when = {index: k for k, classes in enumerate(groups) for index in classes}
+        combinations, of = np.unique(held, axis=0, return_inverse=True)
+        for number, labels in enumerate(combinations):
+            own = sorted(np.flatnonzero(labels).tolist(), key=lambda c: (-int(held[:, c].sum()), when[c]))
+            if len(own) > 2:
+                told = one_line([names[c] for c in own])
+                refuse(request, f"`cut: refined` is for a class and its superclass; a sample has {told}.", "cut")
+            if len(own) == 2:
+                if when[own[0]] >= when[own[1]]:
+                    told = f"'{names[own[1]]}' has the superclass '{names[own[0]]}', which does not come before it"
+                    refuse(
+                        request, f"{told}. Say the order by `class_order`, and `rounds` that part them.", "class_order"
+                    )
+                rows = np.flatnonzero(of.ravel() == number)
+                share = len(rows) * 3 // 5
+                given[rows[share:], own[0]] = given[rows[: len(rows) - share], own[1]] = False
+        return given
 
     def class_groups(self, request: ScenarioRequest) -> list[tuple[int, ...]]:
         """The classes of each round."""
@@ -183,6 +211,9 @@ class TaskIncremental(ByClasses):
 
     def build(self, request: ScenarioRequest) -> Exam:
         rounds, tests = self.class_rounds(request, "task-incremental")
+        if any(one.limited for one in rounds):
+            message = "task-incremental needs one class per sample: these would be asked once for each of their tasks"
+            refuse(request, f"{message}, and answered differently. Use class-incremental.")
         rules = Rules("task-incremental", task_in_training=True, task_in_testing=True, output_space="task")
         return Exam(request.dataset, rounds, tests, rules)
 

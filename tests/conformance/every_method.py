@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.testalgorithms import exam_of_arrays, exam_of_scenes, talks
+from tests.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
 TRANSFORMER = {"epochs": 2, "batch_size": 64, "learning_rate": 0.003, "optimizer": "adam"}
@@ -172,6 +172,36 @@ SEGMENTERS = {
     "segmentation, replay": segmenter("segmentation.replay", "Replay", capacity=6),
 }
 
+# Boxes and several labels, in two rounds of shapes.
+
+
+def of_shapes(place: str, name: str, **options: Any) -> Candidate:
+    several = place.startswith("multilabel")
+
+    def teach(learner: Any, k: int, seed: int) -> None:
+        exam_of_shapes.teach(learner, k, several=several, seed=seed)
+
+    def said(learner: Any, k: int, seed: int) -> Any:
+        found = exam_of_shapes.answers(learner, k, seed=seed)
+        return found if several else np.concatenate([np.column_stack(list(one.values())) for one in found])
+
+    return Candidate(place, name, {**exam_of_shapes.SHORT, **options}, teach, said, rounds=2)
+
+
+SHAPES = {
+    "boxes, finetune": of_shapes("detection.finetune", "DetectionFinetune"),
+    "boxes, replay": of_shapes("detection.replay", "DetectionReplay", capacity=10),
+    "boxes, lwf": of_shapes("detection.lwf", "DetectionLwF"),
+    "boxes, pseudo-labels": of_shapes("detection.pseudo_labels", "DetectionPseudoLabels", threshold=0.1),
+    "boxes, joint": of_shapes("detection.joint", "DetectionJoint"),
+    "several labels, finetune": of_shapes("multilabel.finetune", "MultilabelFinetune"),
+    "several labels, replay": of_shapes("multilabel.replay", "MultilabelReplay", capacity=10),
+    "several labels, prs": of_shapes("multilabel.prs", "MultilabelPRS", capacity=10),
+    "several labels, ocdm": of_shapes("multilabel.ocdm", "MultilabelOCDM", capacity=10),
+    "several labels, pseudo-labels": of_shapes("multilabel.pseudo_labels", "MultilabelPseudoLabels"),
+    "several labels, joint": of_shapes("multilabel.joint", "MultilabelJoint"),
+}
+
 # Language.
 
 TALKS = (talks.FIRST, talks.SECOND, talks.FIRST)
@@ -203,7 +233,7 @@ TALKERS = {
     "language, multi-task": talker("multi_task", "MultiTask"),
 }
 
-EVERY = {**CLASSIFIERS, **TOLD_THE_TASK, **TRANSFORMERS, **SEGMENTERS, **TALKERS}
+EVERY = {**CLASSIFIERS, **TOLD_THE_TASK, **TRANSFORMERS, **SEGMENTERS, **SHAPES, **TALKERS}
 
 
 def weights(learner: Any) -> list[torch.Tensor]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ianvs.testenv.data_types.detection.box_matches import HIT, IGNORED, MISS, BoxMatches, ClassMatches
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, Pairs, box_areas, by_class, overlaps
 
-__all__ = ["AREAS", "THRESHOLDS", "coco_matches", "coco_precision", "coco_recall"]
+__all__ = ["AREAS", "MOST", "THRESHOLDS", "coco_matches", "coco_precision", "coco_recall"]
 
 Array = NDArray[np.float64]
 THRESHOLDS = np.linspace(0.5, 0.95, 10)

@@ -25,8 +25,11 @@ SHOWN = 3  # pictures of each sheet that reports draw
 
 
 class Detection(DataType):
-    """A label is a mapping of `boxes` (n, 4), x1 y1 x2 y2 in pixels, `labels` (n,), class indices, and maybe `iscrowd`,
-    `difficult` and `area` (n,). An answer has `scores` in place of these."""
+    """Pictures with boxes: mappings of `boxes`, `labels` and more.
+
+    boxes: (n, 4), x1 y1 x2 y2 in pixels. labels: (n,) class indices. A label may have `iscrowd`, `difficult` and `area`
+    (n,); an answer has `scores` in place of these.
+    """
 
     name: ClassVar[str] = "detection"
     batch_limit: ClassVar[int | None] = 16
@@ -102,7 +105,7 @@ class Detection(DataType):
         return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))
 
     def misfit(self, metric: str, error: Exception) -> str:
-        if "not class indices" not in str(error):
+        if not any(said in str(error) for said in ("not class indices", "one label or text a sample")):
             return super().misfit(metric, error)
         return (
             f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."

@@ -16,7 +16,7 @@ Numbers = NDArray[np.float64]
 
 
 class Regression(DataType):
-    """Labels are float64, (N,) or (N, D). It has no classes."""
+    """Numbers to be estimated: labels are float64, (N,) or (N, D), without classes."""
 
     name: ClassVar[str] = "regression"
 
