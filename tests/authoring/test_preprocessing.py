@@ -17,7 +17,7 @@ LEVEL = 1.01 / 255  # PIL rounds to whole levels
 
 
 def picture(height, width):
-    """(H, W, 3) uint8 with edges, gradients and noise, none near 0 or 255, where PIL cuts off between its two passes."""
+    """(H, W, 3) uint8 with edges, gradients and noise, not near 0 or 255, where PIL cuts off between its passes."""
     y, x = np.mgrid[:height, :width]
     noise = np.random.default_rng(4).integers(50, 90, (height, width, 3))
     shapes = np.stack([(x // 7 + y // 5) % 2 * 110, x * 110 // width, y * 110 // height], 2)

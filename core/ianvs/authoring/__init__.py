@@ -14,7 +14,7 @@ from ianvs.authoring.memory import (
 from ianvs.authoring.networks import SmallViT, body_and_head, flat_parameters, linear, mlp, resnet, token_network
 from ianvs.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
 from ianvs.authoring.replay_learner import ExemplarLearner, ReplayLearner, distillation_loss
-from ianvs.authoring.round_data import Batch, Joined, RoundData, own_classes_mask
+from ianvs.authoring.round_data import Batch, Joined, RoundData, own_classes_mask, some_of_each
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.authoring.transformer import Transformer, transformer_of
 
@@ -52,6 +52,7 @@ __all__ = [
     "own_classes_mask",
     "resnet",
     "set_flat_gradients",
+    "some_of_each",
     "token_network",
     "transformer_of",
     "with_anchor",

@@ -103,6 +103,9 @@ class NetworkHolder:
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
 
+    def grow_to(self, weights: Mapping[str, Any]) -> None:
+        """Called before the network takes `weights` (tensors or arrays by name); for one that grows with the rounds."""
+
     # What the benchmark calls.
 
     def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> str:
@@ -134,6 +137,7 @@ class NetworkHolder:
         if self._shape is None:
             self._given = weights
             return
+        self.grow_to(weights)
         self.network.load_state_dict(_tensors(weights))
 
     def save(self, path: Path) -> Path:
@@ -167,6 +171,7 @@ class NetworkHolder:
         if saved["shape"] is not None:
             with seeded(0):  # its first weights are overwritten; the draws shall not show
                 self._build(*saved["shape"])
+                self.grow_to(saved["network"])
                 if saved["decoder"] is not None:
                     self._decoder = new_decoder(self.network, saved["shape"][0])
                     self._decoder.load_state_dict(saved["decoder"])

@@ -170,6 +170,10 @@ class TorchLearner(Answering):
             return batch.logits.new_zeros(())
         return cross_entropy(batch.logits, batch.y, ignore_index=-1)
 
+    def further_parameters(self) -> list[nn.Parameter]:
+        """What the steps of a round train besides the network, such as a head that ends with the round."""
+        return []
+
     def adjust_gradients(self, data: RoundData) -> None:
         """Called, if a method overrides it, between the backward pass and the step, to change `p.grad`."""
 
@@ -330,7 +334,7 @@ class TorchLearner(Answering):
 
     def _rates(self, data: RoundData) -> list[tuple[list[nn.Parameter], float]]:
         rate, head_rate = self.schedule.learning_rate, self.head_learning_rate
-        more = self._decoder_parameters(data)
+        more = [*self._decoder_parameters(data), *self.further_parameters()]
         if head_rate is None:
             return [([*self.network.parameters(), *more], rate)]
         body, head = networks.body_and_head(self.network)

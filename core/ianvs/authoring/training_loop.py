@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -48,6 +48,11 @@ class Schedule:
         each = math.ceil(samples / self.batch_size)
         wanted = self.epochs * each if self.iterations is None else self.iterations
         return min(wanted if each else 0, wanted if passes is None else passes * each)
+
+    def stage(self, epochs: int, **changes: Any) -> "Schedule":
+        """The schedule of another stage of the round, of `epochs`; `iterations` in proportion."""
+        steps = self.iterations and round(self.iterations * epochs / max(1, self.epochs))
+        return replace(self, epochs=epochs, iterations=steps, **changes)
 
     @property
     def constant(self) -> bool:
