@@ -32,9 +32,9 @@ from ianvs.results.report.build_document import write_reports
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
+from ianvs.running.contamination import overlaps
 from ianvs.running.inspector import Inspector
 from ianvs.running.job_notes import job_notes, with_earlier
-from ianvs.running.contamination import overlaps
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns, start_over
