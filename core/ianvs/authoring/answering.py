@@ -31,7 +31,7 @@ class Answering(NetworkHolder):
 
     # What the benchmark calls.
 
-    def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> None:
+    def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> str:
         """Reject labels that no class index answers, where `predict` is not a method's own; and see NetworkHolder."""
         own = type(self)
         of_pixels = kind == "segmentation" and own.build_network is not NetworkHolder.build_network
@@ -40,7 +40,7 @@ class Answering(NetworkHolder):
                 f"{own.__name__} answers one class for each sample, but this exam is one of {kind}. Take a method for "
                 "that (`ianvs list algorithms`), or override predict()."
             )
-        super().check_exam(kind=kind, shape=shape, num_classes=num_classes)
+        return super().check_exam(kind=kind, shape=shape, num_classes=num_classes)
 
     def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
         """(N,) the most probable of the task's classes, if the exam gives them, or else of the classes seen so far;

@@ -19,9 +19,8 @@ from ianvs.results.stats import Agreement, Summary, compare
 
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
 _About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds"]
-Kind = Literal[
-    "rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, "overlap", "cost", "status", "time", "url"
-]
+_Last = Literal["pareto", "overlap", "cost", "status", "time", "url"]
+Kind = Literal["rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, _Last]
 
 
 @dataclass(frozen=True)
