@@ -23,10 +23,8 @@ class OpenClasses(TorchLearner):
 class LabelSetReplay(ReplayLearner):
     """Each step's samples are joined by as many old ones, or `replay_batch`, with the labels that they came with."""
 
-    labels: str  # what they are, as errors say it
-
     def __init__(self, *, selection="reservoir", **options):
-        require_known(f"selection of a memory of {self.labels}", selection, ("reservoir", "per_round"))
+        require_known(f"selection of {type(self).__name__}", selection, ("reservoir", "per_round"))
         super().__init__(selection=selection, **options)
 
     def extend(self, x, y):

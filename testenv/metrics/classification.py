@@ -4,17 +4,12 @@ For class c: TP_c samples are of it and predicted as it, FN_c are of it and pred
 it and of another one. An answer that is no class is an FN, and an FP of none. Without any sample every score is nan.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.ragged import Ragged
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["SCORES", "ratio"]
 
 
 def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -125,4 +120,17 @@ def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
     return {record.classes[label]: value for label, value in zip(known.tolist(), values[known].tolist(), strict=True)}
 
 
-SCORES = defined_in(globals(), Metric)
+@score_metric(
+    "task_incremental_accuracy",
+    asks=("task_scores",),
+    aliases=("TIL_accuracy",),
+    formula="|{n: argmax_{c in C_j} s_n(c) = y_n}| / N, s_n the learner's scores, C_j the classes of test set j",
+    source="Task-IL beside Class-IL of one model, Buzzega et al. 2020 (DER, arXiv 2004.07211); the scenarios, van de "
+    "Ven & Tolias 2019 (arXiv 1904.07734)",
+)
+def task_incremental_accuracy(record: EvaluationRecord) -> float:
+    """Accuracy of answers chosen among the classes of the sample's own task, which the learner is not told."""
+    labels = record.extras.get("task_labels")
+    if labels is None or record.y_true is None or not len(labels):
+        return float("nan")
+    return float(np.mean(labels == record.y_true))

@@ -1,7 +1,5 @@
 """Train the small transformer on printed letters: python -m ianvs.testenv.pretrained_digits.pretrain_vit [FILE]"""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

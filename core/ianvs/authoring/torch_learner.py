@@ -18,6 +18,7 @@ from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
 from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
+from ianvs.authoring.projection import flat_gradient
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, sent
 from ianvs.authoring.training_loop import Schedule, fit, require_finite
@@ -250,7 +251,7 @@ class TorchLearner(Answering):
         """See NetworkHolder. Raises PluginError for weights that are not finite."""
         if self._shape is not None:
             trained = [p for p in self.network.parameters() if p.is_floating_point() and p.requires_grad]
-            require_finite(trained, self._round, self.schedule)
+            require_finite(trained, self._round, self.schedule.learning_rate)
         return super().save(path)
 
     # For methods to use.
@@ -270,9 +271,7 @@ class TorchLearner(Answering):
 
     def gradient(self, batch: Batch) -> Tensor:
         """(P,) gradient of `loss` on another batch, in the order of `flat_parameters`; leaves the step's own alone."""
-        trainable = [p for p in self.network.parameters() if p.requires_grad]
-        parts = torch.autograd.grad(self.loss(batch), trainable, materialize_grads=True)  # some may have no part in it
-        return torch.cat([part.reshape(-1) for part in parts])
+        return flat_gradient(self.loss(batch), (p for p in self.network.parameters() if p.requires_grad))
 
     def fit_head(self, data: RoundData, epochs: int) -> RoundData:
         """Train only the last layer's outputs for the round's own classes, by plain steps on fixed features.

@@ -1,7 +1,5 @@
 """What is refused of truths and answers, with the number of the sample and a remedy; what passes is lists."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -11,8 +9,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError, closest, one_line
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, box_areas
-
-__all__ = ["MAX_DETECTIONS", "checked_answers", "checked_labels"]
 
 MAX_DETECTIONS = 100  # of a picture and class, as COCO's evaluation
 FLAGS = ("iscrowd", "difficult")

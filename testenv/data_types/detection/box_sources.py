@@ -1,7 +1,5 @@
 """The sources `coco`, `yolo` and `voc`: pictures with boxes in the layouts that they are shared in."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
 from pathlib import Path
@@ -21,8 +19,6 @@ from ianvs.testenv.data_types.detection.box_files import BoxFiles
 from ianvs.testenv.data_types.detection.coco_json import read_coco
 from ianvs.testenv.data_types.detection.voc_xml import read_voc, read_voc_index
 from ianvs.testenv.data_types.detection.yolo_txt import read_yolo
-
-__all__ = ["Coco", "Voc", "Yolo"]
 
 VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
 

@@ -1,7 +1,5 @@
 """Scores of boxes as metrics: over the classes that a record is about, those left out that have no truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,8 +19,6 @@ from ianvs.testenv.data_types.detection import coco_evaluation as coco
 from ianvs.testenv.data_types.detection import voc_evaluation as voc
 from ianvs.testenv.data_types.detection.box_matches import BoxMatches
 from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, boxes_of
-
-__all__ = ["DETECTION"]
 
 ByClass = Callable[..., NDArray[np.float64]]
 _LIU = "Liu et al. 2023 (CL-DETR, CVPR, arXiv 2304.03110)"

@@ -1,7 +1,5 @@
 """Pictures with boxes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -18,8 +16,6 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.ragged import Ragged, packed_ragged
 from ianvs.testenv.data_types.detection.box_checks import checked_answers, checked_labels
 from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, box_areas
-
-__all__ = ["Detection"]
 
 SHOWN = 3  # pictures of each sheet that reports draw
 

@@ -4,8 +4,6 @@ TP_c, FP_c and FN_c are counted for each class c. A ratio is 0 where TP is 0; ev
 class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,8 +18,6 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.data_types.multilabel import average_precision as ranking
-
-__all__ = ["MULTILABEL"]
 
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]

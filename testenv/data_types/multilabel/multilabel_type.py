@@ -1,7 +1,5 @@
 """Samples with several labels each, or none: truths (N, C) of 0 and 1, answers (N, C) scores, higher being likelier."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral

@@ -1,7 +1,5 @@
 """Numbers to be estimated: truths and answers are floats (N,) or (N, D)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 
