@@ -14,8 +14,9 @@ from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.ragged import Ragged, packed_ragged
-from ianvs.testenv.data_types.detection.box_checks import checked_answers, checked_labels
-from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, box_areas
+from ianvs.testenv.data_types.detection.box_checks import by_picture, checked_answers, checked_labels
+from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes, box_areas
+from ianvs.testenv.data_types.detection.box_scenes import with_boxes
 
 SHOWN = 3  # pictures of each sheet that reports draw
 
@@ -51,17 +52,13 @@ class Detection(DataType):
         return found
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
-        taught = set(classes)
-        rows = [[i for i, index in enumerate(label["labels"]) if index in taught] for label in labels]
-        return column(
-            [
-                {key: [values[i] for i in mine] for key, values in one.items()}
-                for mine, one in zip(rows, labels, strict=True)
-            ]
-        )
+        offsets, columns = _flat(labels)
+        taught = np.isin(columns["labels"], classes)
+        offsets = np.concatenate([[0], np.cumsum(taught)])[offsets]
+        return column(by_picture(offsets, {key: values[taught] for key, values in columns.items()}))
 
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:
-        return column([_arrays(label) for label in labels])
+        return column(by_picture(*_flat(labels)))
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
         moved = []
@@ -81,9 +78,6 @@ class Detection(DataType):
         count = len(asked.positions)
         return lambda found, where: checked_answers(found, count, classes, where)
 
-    def packed(self, answers: Any) -> list[dict[str, NDArray[Any]]]:
-        return [_arrays(answer) for answer in answers]
-
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         return Predictions(packed_ragged([one for _, said in answers for one in said], ANSWER))
 
@@ -97,6 +91,9 @@ class Detection(DataType):
             return None
         return first if part.transform is None else part.transform(first)
 
+    def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return with_boxes(picture, label, palette)
+
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))
 
@@ -106,6 +103,14 @@ class Detection(DataType):
         return (
             f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."
         )
+
+
+def _flat(labels: NDArray[Any]) -> tuple[NDArray[np.int64], Boxes]:
+    """(offsets (N+1,), the columns of all pictures)."""
+    arrays = [_arrays(label) for label in labels]
+    offsets = np.cumsum([0, *(len(one["labels"]) for one in arrays)], dtype=np.int64)
+    keys = arrays[0] if arrays else ("boxes", "labels")
+    return offsets, {key: np.concatenate([TRUTH[key], *(one[key] for one in arrays)]) for key in keys}
 
 
 def _arrays(label: dict[str, Any]) -> dict[str, NDArray[Any]]:

@@ -141,6 +141,17 @@ def test_reports_draw_the_first_pictures_with_their_boxes(result: Any) -> None:
     assert "picture 1, truth" in page
 
 
+def test_a_matrix_has_a_column_for_each_class(result: Any) -> None:
+    from ianvs.results.report.row_scores import BY_PART, MatrixMeans
+
+    means = MatrixMeans(1)
+    means.add(("row", "knows"), result)
+    found = means.of_scores[f"{BY_PART}per_class_AP"]["row", "knows"]
+    assert found.tests == tuple("abcdef")
+    # Two classes a round: the means of their columns are the columns of AP.
+    np.testing.assert_allclose(found.values.reshape(4, 3, 2).mean(axis=2), result.matrices["AP"].values, atol=1e-12)
+
+
 def test_disjoint_rounds_share_no_picture(tmp_path: Path) -> None:
     [found] = ianvs.run(job(tmp_path, testenv=edited(TESTENV, "rounds: 3", "rounds: 3, cut: disjoint")))
     assert found.status == "finished", found.failure
