@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.sizes.measuring import Row
 
-PARTS = ("scoring", "texts", "cases", "pictures")
+PARTS = ("scoring", "texts", "cases", "pictures", "boxes")
 """The modules of benchmarks.sizes; each has `rows(folder, share)`."""
 
 

@@ -6,13 +6,25 @@ from ianvs.authoring import ReplayLearner, TorchLearner
 from ianvs.base.errors import require_known
 
 
+class OpenClasses(TorchLearner):
+    """Knows which classes a mask on outputs leaves."""
+
+    _opened = None, None  # the last mask, and what it leaves: a card is asked once a round, not in every step
+
+    def allowed(self, mask, count):
+        """(n,) class indices that a mask (count,) leaves; all for None."""
+        if mask is None:
+            return torch.arange(count, device=next(self.network.parameters()).device)
+        if self._opened[0] is not mask:
+            self._opened = mask, (mask == 0).nonzero()[:, 0]
+        return self._opened[1]
+
+
 class LabelSetReplay(ReplayLearner):
     """Each step's samples are joined by as many old ones, or `replay_batch`, with the labels that they came with."""
 
-    labels: str  # what they are, as errors say it
-
     def __init__(self, *, selection="reservoir", **options):
-        require_known(f"selection of a memory of {self.labels}", selection, ("reservoir", "per_round"))
+        require_known(f"selection of {type(self).__name__}", selection, ("reservoir", "per_round"))
         super().__init__(selection=selection, **options)
 
     def extend(self, x, y):

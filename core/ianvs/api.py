@@ -32,6 +32,7 @@ from ianvs.results.report.build_document import write_reports
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
+from ianvs.running.contamination import overlaps
 from ianvs.running.inspector import Inspector
 from ianvs.running.job_notes import job_notes, with_earlier
 from ianvs.running.planning.cases import cells
@@ -404,6 +405,7 @@ def _results(plan_: Plan, provenance: dict[str, object], inspector: Inspector) -
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
         published=job.published,
         titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
+        overlaps=overlaps(plan_),
         job_notes=job_notes(plan_),
         studies=tuple(study.stored for study in plan_.studies if study.stored is not None),
         contract=job.algorithms[0].contract,  # a job has one

@@ -38,7 +38,7 @@ class Points(DataType):
         return column([of_classes(one, classes) for one in labels])
 
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:
-        return column([{name: np.asarray(one[name], FIELDS[name].dtype) for name in FIELDS} for one in labels])
+        return column([{name: as_in(one[name], FIELDS[name]) for name in FIELDS} for one in labels])
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         count = len(asked.positions)
@@ -75,9 +75,13 @@ def checked(one: Any, classes: int, where: str) -> dict[str, Any]:
     return {"xy": xy.tolist(), "labels": labels.tolist()}
 
 
+def as_in(values: Any, field: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(values, field.dtype).reshape(-1, *field.shape[1:])
+
+
 def of_classes(one: dict[str, Any], classes: tuple[int, ...]) -> dict[str, Any]:
-    kept = [n for n, label in enumerate(one["labels"]) if label in classes]
-    return {name: [one[name][n] for n in kept] for name in FIELDS}
+    kept = np.isin(one["labels"], classes)
+    return {name: one[name][kept] for name in FIELDS}
 
 
 def column(values: list[Any]) -> NDArray[Any]:

@@ -2,16 +2,17 @@
 
 import torch
 
-from ianvs.authoring import Batch, TorchLearner
+from ianvs.authoring import Batch
 from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.detection.centernet import CenterNet
 from ianvs.testalgorithms.detection.targets import mappings, rows_of
 from ianvs.testalgorithms.detection.torchvision_detectors import TORCHVISION, TorchvisionDetector
+from ianvs.testalgorithms.label_sets import OpenClasses
 
 NETWORKS = ("centernet", *TORCHVISION)
 
 
-class DetectionLearner(TorchLearner):
+class DetectionLearner(OpenClasses):
     """Trains a detector on each round's pictures; by itself, plain fine-tuning.
 
     In the hooks, y is (N, max_objects, 5): x1 y1 x2 y2 label in a row, label -1 where there is no object.
@@ -20,6 +21,8 @@ class DetectionLearner(TorchLearner):
     network: "centernet" with `widths`, or a detector of torchvision, with `weights`, a file, and its own resizing.
     max_objects: boxes for which a training picture has room. Other options are those of TorchLearner.
     """
+
+    reference = "ianvs.testalgorithms.detection:DetectionLearner"
 
     def __init__(self, *, network="centernet", widths=(16, 32), max_objects=16, scale=None, **training):
         scale = scale or ("symmetric" if network == "centernet" else "unit")
@@ -52,17 +55,11 @@ class DetectionLearner(TorchLearner):
 
     def loss(self, batch):
         """The detector's own, over the classes seen so far."""
-        return self.network.loss(batch.outputs, batch.y, self.allowed(self.data.mask))
-
-    def allowed(self, mask):
-        """(n,) the classes that a mask (num_classes,) leaves."""
-        place = next(self.network.parameters()).device
-        count = self.network.num_classes
-        return torch.arange(count, device=place) if mask is None else (mask == 0).nonzero()[:, 0]
+        return self.network.loss(batch.outputs, batch.y, self.allowed(self.data.mask, self.network.num_classes))
 
     def answers(self, x, mask):
         """(B, M, 6) x1 y1 x2 y2 score label, -inf as the score of none."""
-        return self.network.answers(self.logits(x), self.allowed(mask))
+        return self.network.answers(self.logits(x), self.allowed(mask, self.network.num_classes))
 
     def predict(self, data, **context):
         """N mappings: boxes (m, 4), labels (m,), scores (m,)."""

@@ -31,8 +31,7 @@ def rows_of(targets, most):
 def objects(rows):
     """rows (B, K, 5) without columns that hold an object in no picture, one at least; and which do (B, K)."""
     held = rows[..., 4] >= 0
-    used = held.any(0)
-    used[0] = True
+    used = held.any(0) | (torch.arange(held.shape[1], device=held.device) == 0)
     return rows[:, used], held[:, used]
 
 

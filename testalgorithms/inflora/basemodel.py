@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from ianvs.authoring import FrozenBody, TorchLearner, own_classes_mask, token_network
-from ianvs.testalgorithms.inflora.key_value import KeyValueChange, attention_inputs
+from ianvs.authoring import FrozenBody, TorchLearner, own_classes_mask, transformer_of
+from ianvs.testalgorithms.inflora.key_value import Changed, attention_inputs
 
 
 class InfLoRA(TorchLearner):
@@ -23,7 +23,6 @@ class InfLoRA(TorchLearner):
     after the last; None: it does not rise.
     """
 
-    networks = ("vit",)
     memory = ()  # it keeps no samples: M is of features
 
     def __init__(self, *, rank: int = 10, kept: float = 0.98, rounds: int | None = None, **training):
@@ -31,14 +30,12 @@ class InfLoRA(TorchLearner):
         self.rank, self.kept, self.rounds = rank, kept, rounds
 
     def build_network(self, input_shape, num_classes):
-        body, head = token_network(super().build_network(input_shape, num_classes))
-        frozen = FrozenBody(body)
-        self.changes = [KeyValueChange.of(layer, self.rank) for layer in body.attentions()]
-        return nn.Sequential(frozen, head)
+        transformer, head = transformer_of(super().build_network(input_shape, num_classes))
+        return nn.Sequential(Changed(FrozenBody(transformer), self.rank), head)
 
     def before_round(self, data):
         self.own = own_classes_mask(data, self.network[-1].out_features)
-        for change, moment in zip(self.changes, attention_inputs(self, data.x), strict=True):
+        for change, moment in zip(self.network[0].changes, attention_inputs(self, data.x), strict=True):
             change.aim(moment)
 
     def loss(self, batch):
@@ -46,5 +43,5 @@ class InfLoRA(TorchLearner):
 
     def after_round(self, data):
         share = self.kept + (1 - self.kept) * min(1.0, (data.round - 1) / (self.rounds or torch.inf))
-        for change, moment in zip(self.changes, attention_inputs(self, data.x), strict=True):
+        for change, moment in zip(self.network[0].changes, attention_inputs(self, data.x), strict=True):
             change.merge(moment, share)

@@ -1,4 +1,4 @@
-"""A low-rank change of the keys and values of torch's attention, and the inputs that these see."""
+"""A low-rank change of the keys and values of a transformer's attentions, and the inputs that these see."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from torch.nn.utils import parametrize
 
 
 class KeyValueChange(nn.Module):
-    """The packed projection W (3D, D) of nn.MultiheadAttention plus [0; A B]: queries stay as they are.
+    """W + merged + A B for the keys' and values' projections [W_k; W_v] (2D, D) of an attention.
 
     A: (2D, r) parameter. B: (r, D), M: (D, D), a basis in its first columns, `merged` (2D, D), the sum of the A B of
     earlier rounds, are buffers: they are saved with the network.
@@ -18,17 +18,6 @@ class KeyValueChange(nn.Module):
         self.register_buffer("B", torch.zeros(rank, width))
         self.register_buffer("M", torch.zeros(width, width))
         self.register_buffer("merged", torch.zeros(2 * width, width))
-
-    @classmethod
-    def of(cls, layer, rank):
-        """One that changes the attention `layer`."""
-        change = cls(layer.embed_dim, min(rank, layer.embed_dim))
-        parametrize.register_parametrization(layer, "in_proj_weight", change, unsafe=True)
-        return change
-
-    def forward(self, weight):
-        queries, rest = weight.split([weight.shape[1], 2 * weight.shape[1]])
-        return torch.cat([queries, rest + self.merged + self.A @ self.B])
 
     def residual(self, moment):
         """(U, S) of (I - M M') C, the largest first; C (D, D) is sum h h'."""
@@ -58,23 +47,49 @@ class KeyValueChange(nn.Module):
         self.M[:, used : used + new] = U[:, :new].to(self.M)
 
 
+class Half(nn.Module):
+    """W[rows] + the `half`, slice, of a `KeyValueChange`: parametrises the keys or the values."""
+
+    def __init__(self, change, half, rows):
+        super().__init__()
+        self._change, self.half, self.rows = (change,), half, rows  # in a tuple: it is not a part of this module
+
+    def forward(self, weight):
+        change = self._change[0]
+        start, stop, _ = self.rows.indices(len(weight))
+        moved = weight[start:stop] + change.merged[self.half] + change.A[self.half] @ change.B
+        return torch.cat([weight[:start], moved, weight[stop:]])
+
+
+class Changed(nn.Module):
+    """(N, C, H, W) -> (N, F): a frozen transformer with such a change in every block."""
+
+    def __init__(self, frozen, rank):
+        super().__init__()
+        self.frozen, width = frozen, frozen.body.width
+        self.changes = nn.ModuleList(KeyValueChange(width, min(rank, width)) for _ in frozen.body.blocks)
+        for block, change in zip(frozen.body.blocks, self.changes, strict=True):
+            for which, half in (("key", slice(0, width)), ("value", slice(width, None))):
+                module, name, rows = block.weights(which)
+                half = Half(change, half, rows or slice(None))
+                parametrize.register_parametrization(module, name, half, unsafe=True)
+                module.parametrizations[name].original.requires_grad_(False)
+
+    def forward(self, x):
+        return self.frozen(x)
+
+
 def attention_inputs(learner, x):
     """[(D, D) float64 sum of h h'] of each attention of the learner's network, over all tokens of raw samples x."""
-    layers = list(learner.network[0].body.attentions())
-    sums = [torch.zeros(layer.embed_dim, layer.embed_dim, dtype=torch.float64) for layer in layers]
+    transformer = learner.network[0].frozen.body
+    sums = [torch.zeros(transformer.width, transformer.width, dtype=torch.float64) for _ in transformer.blocks]
 
-    def adds(total):
-        def hook(layer, inputs):
-            h = inputs[0].flatten(0, 1).double()
+    def add(part):
+        for total, h in zip(sums, transformer.attention_inputs(transformer.tokens(part)), strict=True):
+            h = h.flatten(0, 1).double()
             total.add_((h.T @ h).cpu())
+        return part.new_zeros(len(part))
 
-        return hook
-
-    hooks = [layer.register_forward_pre_hook(adds(total)) for layer, total in zip(layers, sums, strict=True)]
-    try:
-        learner.each(x, learner.network[0])
-    finally:
-        for hook in hooks:
-            hook.remove()
-        learner.network.train()
+    learner.each(x, add)
+    learner.network.train()
     return sums

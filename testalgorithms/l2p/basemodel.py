@@ -1,18 +1,15 @@
 """Learning to prompt."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from torch import nn
-
-from ianvs.authoring import TorchLearner, own_classes_mask, token_network
 from ianvs.base.errors import require_known
-from ianvs.testalgorithms.l2p.prompted import Prompted
+from ianvs.testalgorithms.l2p.prompted import PromptPool
+from ianvs.testalgorithms.prompts import PromptLearner
 
 CHOICES = ("batch", "sample")
 
 
-class L2P(TorchLearner):
+class L2P(PromptLearner):
     """Learning to prompt (L2P; Wang et al. 2022, arXiv 2112.08654, eq. 3 to 5).
 
     min over prompts P, keys k and the head of L(g(f(P_s; x)), y) + pull sum_s d(q(x), k_s): a sample's query q(x), the
@@ -24,9 +21,6 @@ class L2P(TorchLearner):
     or "sample"; in testing each sample has its own. between: bounds of the first prompts and keys (the authors' begin
     within 0 and 0.01, their code's port as here).
     """
-
-    networks = ("vit",)
-    memory = ()  # it keeps no samples
 
     def __init__(
         self,
@@ -40,19 +34,8 @@ class L2P(TorchLearner):
         **training,
     ):
         require_known("choice", choice, CHOICES)
-        theirs = {"optimizer": "adam", "learning_rate": 0.004, "clip_norm": 1.0}
-        super().__init__(**{"network": "vit", **theirs, **training})
-        self.pool, self.length, self.chosen, self.pull = pool, length, chosen, pull
-        self.choice, self.between = choice, between
+        super().__init__(**{"learning_rate": 0.004, "clip_norm": 1.0, **training})
+        self.price, self.sizes = pull, (pool, length, chosen, choice, between)
 
-    def build_network(self, input_shape, num_classes):
-        body, head = token_network(super().build_network(input_shape, num_classes))
-        sizes = self.pool, self.length, self.chosen
-        return nn.Sequential(Prompted(body, head.in_features, *sizes, self.choice, self.between), head)
-
-    def before_round(self, data):
-        self.own = own_classes_mask(data, self.network[-1].out_features)
-
-    def loss(self, batch):
-        loss = super().loss(replace(batch, logits=batch.logits + self.own))
-        return loss + self.pull * self.network[0].distance if loss.requires_grad else loss
+    def prompted(self, body, features):
+        return PromptPool(body, features, *self.sizes)

@@ -1,16 +1,12 @@
 """The moving average of CIA, whose weight is computed anew at every step from how the gradient changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from ianvs.base.errors import PluginError
-
-__all__ = ["DynamicAverage", "dynamic_ratio", "dynamic_ratios"]
+from ianvs.base.errors import PluginError, require_known
 
 
 def dynamic_ratio(moved: float, gradient: float, changed: float) -> float:
@@ -67,8 +63,7 @@ class DynamicAverage:
     left: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.formula_side not in ("old", "new"):
-            raise PluginError(f"formula_side is '{self.formula_side}'; it is 'old' or 'new'.")
+        require_known("formula_side", self.formula_side, ("old", "new"))
         if not 0 < self.fallback < 1:
             raise PluginError(f"fallback is {self.fallback}; it is a weight between 0 and 1.")
 

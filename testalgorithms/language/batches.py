@@ -1,7 +1,5 @@
 """The conversations of a round, and padded batches of alike lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +10,6 @@ from torch import Tensor
 from ianvs.authoring.randomness import torch_generator
 from ianvs.authoring.round_data import sent
 from ianvs.testalgorithms.language.conversation import Conversation, Encoded
-
-__all__ = ["Batch", "RoundOfTalk", "collate", "grouped_by_length", "split_by_tokens"]
 
 POOL = 8  # batches among which conversations are sorted by length
 

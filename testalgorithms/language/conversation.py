@@ -8,8 +8,6 @@ from typing import Any
 
 from ianvs.base.errors import PluginError
 
-__all__ = ["ChatTemplate", "Conversation", "Encoded", "conversations_of", "texts_of"]
-
 PLAIN_TEMPLATE = (
     "{% for m in messages %}"
     "{% if m['role'] == 'system' %}{{ m['content'] + '\\n\\n' }}"

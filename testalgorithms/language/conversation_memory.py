@@ -1,16 +1,16 @@
-"""A memory of old conversations with a budget."""
-
-from __future__ import annotations
+"""A memory of old conversations with a budget, and the gradient of the loss on what it holds."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from ianvs.authoring.projection import flat_gradient
 from ianvs.base.errors import PluginError
-from ianvs.testalgorithms.language.conversation import Conversation
-
-__all__ = ["ConversationMemory"]
+from ianvs.testalgorithms.language.batches import split_by_tokens
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded, texts_of
+from ianvs.testalgorithms.language.language_learner import LanguageLearner
 
 
 class ConversationMemory:
@@ -33,8 +33,7 @@ class ConversationMemory:
     @property
     def nbytes(self) -> int:
         """Bytes of the stored text."""
-        texts = (text for c in self.conversations for text in (c.system or "", *c.user, *c.replies))
-        return sum(len(text.encode()) for text in texts)
+        return sum(len(text.encode()) for text in texts_of(self.conversations))
 
     def add(self, conversations: Sequence[Conversation], generator: torch.Generator) -> None:
         """Offer conversations; `generator` draws their keys."""
@@ -52,3 +51,18 @@ class ConversationMemory:
         """Take over what `state` returned."""
         self._keys = list(state["keys"])
         self.conversations = [Conversation(tuple(user), tuple(said), s) for user, said, s in state["conversations"]]
+
+
+def memory_gradient(learner: LanguageLearner, conversations: Sequence[Encoded]) -> Tensor:
+    """(P,) the gradient of the mean loss over all learnt tokens of `conversations`; `.grad` of weights is left alone.
+
+    However many conversations there are, no more tokens are computed at a time than a batch may have.
+    """
+    tokens = sum(sum(conversation.learnt[1:]) for conversation in conversations)
+    most = learner.descent.batch_size * learner.max_length
+    weights = list(learner.weights.values())
+    total = torch.zeros(sum(weight.numel() for weight in weights), device=learner.device)
+    for part in split_by_tokens(conversations, most):
+        batch = learner.batch(part)
+        total += flat_gradient(len(batch.targets) / tokens * learner.loss(batch), weights)
+    return total

@@ -1,7 +1,5 @@
 """MoELoRA: low-rank adapters as a mixture of experts, in the form that `peft` trains, saves and loads."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -9,8 +7,6 @@ import torch
 from peft import LoraConfig
 from peft.tuners.lora import Linear
 from torch import Tensor, nn
-
-__all__ = ["MoELoraLinear", "with_experts"]
 
 
 class MoELoraLinear(Linear):

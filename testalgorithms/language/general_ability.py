@@ -1,10 +1,7 @@
 """What a tuned model can still do of what it was never taught here: tasks of lm-evaluation-harness."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +9,8 @@ import yaml
 
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.types import Measure
+from ianvs.testalgorithms.language.model_places import require_installed
 from ianvs.testalgorithms.language.numbers import at_least
-
-__all__ = ["GeneralAbility"]
 
 FILES = (".yaml", ".yml")
 
@@ -40,10 +36,8 @@ class GeneralAbility:
             if name in self._asked:
                 raise PluginError(f"general_tasks names {name} twice. Take one of them out.")
             self._asked[name] = str(Path(said).expanduser().absolute()) if is_file else said
-        if self._asked and find_spec("lm_eval") is None:
-            raise PluginError(
-                "general_tasks asks lm-eval, which is not installed. Get it by: pip install 'ianvs[general]'"
-            )
+        if self._asked:
+            require_installed("general_tasks", "general", "lm_eval")
 
     @property
     def measures(self) -> dict[str, Measure]:

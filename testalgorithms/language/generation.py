@@ -1,7 +1,5 @@
 """Greedy replies to conversations, turn by turn, in batches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +7,6 @@ import torch
 from torch import Tensor
 
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation
-
-__all__ = ["generate", "reply"]
 
 
 def reply(

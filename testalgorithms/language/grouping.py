@@ -1,7 +1,5 @@
 """Instructions that are alike share weights: a codebook of groups, matched by TF-IDF."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,19 +8,16 @@ from numpy.typing import NDArray
 
 from ianvs.testalgorithms.language.conversation import Conversation
 
-__all__ = ["Codebook", "instruction_of", "tfidf_cosines"]
 
-
-def tfidf_cosines(left: Sequence[str], right: Sequence[str], fitted_on: Sequence[str] | None = None) -> NDArray[Any]:
+def tfidf_cosines(left: Sequence[str], right: Sequence[str]) -> NDArray[Any]:
     """(len(left), len(right)) cosines of TF-IDF vectors without English stop words, fitted on all strings together.
 
-    fitted_on: strings to fit on instead. Strings of nothing but stop words are alike only if they are equal.
+    Strings of nothing but stop words are alike only if they are equal.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    corpus = list(dict.fromkeys([*left, *right])) if fitted_on is None else list(fitted_on)
     try:
-        vectors = TfidfVectorizer(stop_words="english").fit(corpus)
+        vectors = TfidfVectorizer(stop_words="english").fit(list(dict.fromkeys([*left, *right])))
         cosines = (vectors.transform(left) @ vectors.transform(right).T).toarray()  # rows have length 1
     except ValueError:  # there is no word but stop words
         cosines = np.zeros((len(left), len(right)))

@@ -1,8 +1,7 @@
 """A base class that tunes a language model on conversations, so that a method is only what makes it different."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +30,6 @@ from ianvs.testalgorithms.language.models import (
 from ianvs.testalgorithms.language.numbers import at_least
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
 from ianvs.testalgorithms.language.tuning_loop import Descent
-
-__all__ = ["LanguageLearner"]
 
 
 class LanguageLearner:
@@ -96,13 +93,9 @@ class LanguageLearner:
         general_tasks: str = "",
         general_limit: int | None = None,
     ) -> None:
-        self.options = ModelOptions(
-            base_model, tuning, revision, download, trust_remote_code, lora_r, lora_alpha, lora_dropout, target_modules,
-            experts, vocabulary, width, layers, heads, bf16, quantize, device_map,
-        )  # fmt: skip
-        self.descent = Descent(
-            learning_rate, epochs, batch_size, accumulation, warmup, weight_decay, max_grad_norm
-        )  # fmt: skip
+        given = locals()
+        self.options = ModelOptions(**{field.name: given[field.name] for field in fields(ModelOptions)})
+        self.descent = Descent(**{field.name: given[field.name] for field in fields(Descent)})
         at_least(1, max_new_tokens=max_new_tokens, generation_batch=generation_batch)
         at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length = max_length

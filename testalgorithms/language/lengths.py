@@ -1,13 +1,9 @@
 """What of the conversations of each round fits into `max_length` tokens, and what is said of the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
-
-__all__ = ["Lengths"]
 
 
 class Lengths:

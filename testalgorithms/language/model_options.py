@@ -1,22 +1,18 @@
 """What a language learner is told of its model, checked before anything is loaded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import torch
 
 from ianvs.base.errors import PluginError, require_known
-from ianvs.testalgorithms.language.model_loading import require_loadable
-from ianvs.testalgorithms.language.model_places import place_of
+from ianvs.testalgorithms.language.model_places import place_of, require_installed
 from ianvs.testalgorithms.language.numbers import above, at_least, within
-
-__all__ = ["ModelOptions"]
 
 TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
+QUANTIZED = ("none", "4bit")
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # of accelerate
 
 
 @dataclass(frozen=True)
@@ -52,11 +48,8 @@ class ModelOptions:
         if self.tiny and self.width % (2 * self.heads):  # positions turn pairs of each head's numbers
             raise PluginError(f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.")
         needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
-        absent = [name for name in needed if find_spec(name) is None]
-        if absent:
-            are = "are" if len(absent) > 1 else "is"
-            raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
-        require_loadable(self)
+        require_installed(f"tuning {self.tuning}", "llm", *needed)
+        _require_loadable(self)
         if not self.tiny:
             place_of(self.base_model)
 
@@ -73,3 +66,25 @@ class ModelOptions:
     def dtype(self) -> torch.dtype:
         """Of the frozen base under an adapter; what is tuned itself keeps its 32 bits."""
         return torch.bfloat16 if self.bf16 and self.tuning != "full" else torch.float32
+
+
+def _require_loadable(options: ModelOptions) -> None:
+    """Raise PluginError for what does not go together, or lacks a package."""
+    require_known("quantize", options.quantize, QUANTIZED)
+    if options.device_map is not None:
+        require_known("device_map", options.device_map, DEVICE_MAPS)
+        if options.tiny:
+            raise PluginError(
+                f"device_map is {options.device_map}; a tiny model has nothing to share out. Take it out."
+            )
+        require_installed("device_map", "llm", "accelerate")
+    if options.quantize == "none":
+        return
+    if options.tuning != "lora":
+        raise PluginError(f"quantize is 4bit, which freezes the model; tuning is '{options.tuning}'. Set tuning: lora.")
+    if options.tiny or place_of(options.base_model).gguf is not None:
+        what = (
+            "a tiny model" if options.tiny else "a GGUF file, which is quantized already and is tuned in full numbers"
+        )
+        raise PluginError(f"quantize is 4bit, and base_model '{options.base_model}' is {what}. Take one of them out.")
+    require_installed("quantize", "quantized", "bitsandbytes")

@@ -1,15 +1,11 @@
 """Where a base model is: a folder, a GGUF file, an installed package that carries one, or a name on Hugging Face."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from ianvs.base.errors import PluginError, one_line
 from ianvs.base.package import GGUF, files_of, find_gguf
-
-__all__ = ["ModelPlace", "not_here", "place_of"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ def place_of(base_model: str) -> ModelPlace:
         names = one_line([file.name for file in found])
         raise PluginError(f"base_model '{base_model}' holds several GGUF files: {names}. Give the file itself.")
     if found:
-        _require_gguf(base_model)
+        require_installed(f"base_model '{base_model}' is a GGUF file, which", "llm", "gguf", "accelerate")
         return ModelPlace(str(found[0].parent), True, found[0].name)
     if path.is_file():
         raise PluginError(f"base_model '{base_model}' is a file, but no GGUF file. Give the folder that it lies in.")
@@ -74,8 +70,8 @@ def not_here(name: str) -> str:
     )
 
 
-def _require_gguf(base_model: str) -> None:
-    absent = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
-    if absent:
-        what = f"base_model '{base_model}' is a GGUF file, which needs {' and '.join(absent)} to be read."
-        raise PluginError(f"{what} Get it by: pip install 'ianvs[llm]'")
+def require_installed(what: str, extra: str, *packages: str) -> None:
+    """Raise PluginError, with how to get them, where `what` needs packages that are not there."""
+    if absent := [name for name in packages if find_spec(name) is None]:
+        lacks = f"{' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'} not installed"
+        raise PluginError(f"{what} needs {lacks}. Get it by: pip install 'ianvs[{extra}]'")

@@ -1,7 +1,5 @@
 """Language models by name or folder, what of them is tuned, and how they are kept."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,20 +10,9 @@ from typing import Any
 import torch
 
 from ianvs.base.errors import PluginError, closest
-from ianvs.testalgorithms.language.model_loading import loading, made_ready, require_card
 from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.model_places import not_here, place_of
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
-
-__all__ = [
-    "ModelOptions",
-    "build_model",
-    "check_model",
-    "load_model",
-    "load_tokenizer",
-    "recompute_activations",
-    "save_model",
-]
 
 
 def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = None) -> tuple[Any, Any]:
@@ -42,7 +29,7 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
         from peft import get_peft_model
 
         _require_modules(network, options)
-        network = get_peft_model(made_ready(network, options), _adapter(options))
+        network = get_peft_model(made_ready(network, options), adapter(options))
     return network, tokenizer
 
 
@@ -67,6 +54,41 @@ def check_model(options: ModelOptions) -> None:
                 config = AutoConfig.from_pretrained(place.name, local_files_only=True, **given, **place.given)
             network = AutoModelForCausalLM.from_config(config, trust_remote_code=options.trust_remote_code)
     _require_modules(network, options)
+
+
+def require_card(options: ModelOptions) -> None:
+    """Raise PluginError where 4 bits are asked for and there is no card to compute with them."""
+    if options.quantize != "none" and not torch.cuda.is_available():
+        raise PluginError(
+            f"quantize is {options.quantize}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
+            "let the job run where there is one, with `device: cuda`."
+        )
+
+
+def loading(options: ModelOptions) -> dict[str, Any]:
+    """What `from_pretrained` is told besides. 4 bits: normal floats, constants quantized too (Dettmers et al. 2023)."""
+    given: dict[str, Any] = {} if options.device_map is None else {"device_map": options.device_map}
+    if options.quantize == "none":
+        return given
+    from transformers import BitsAndBytesConfig
+
+    given.setdefault("device_map", {"": 0})
+    given["quantization_config"] = BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16 if options.bf16 else torch.float32,
+    )
+    return given
+
+
+def made_ready(network: Any, options: ModelOptions) -> Any:
+    """A network in 4 bits that adapters can be put into, with norms in 32 bits; another one as it is."""
+    if options.quantize == "none":
+        return network
+    from peft import prepare_model_for_kbit_training
+
+    return prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
 
 
 def _require_modules(network: Any, options: ModelOptions) -> None:
@@ -116,7 +138,7 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
         from peft import PeftModel
 
         network = PeftModel.from_pretrained(
-            made_ready(network, options), folder / "adapter", is_trainable=True, config=_adapter(options)
+            made_ready(network, options), folder / "adapter", is_trainable=True, config=adapter(options)
         )
     return network, tokenizer
 
@@ -129,7 +151,8 @@ def recompute_activations(network: Any) -> None:
         network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
-def _adapter(options: ModelOptions) -> Any:
+def adapter(options: ModelOptions) -> Any:
+    """The configuration that `peft` makes one of."""
     from peft import LoraConfig
 
     modules = options.target_modules

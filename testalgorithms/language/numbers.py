@@ -1,10 +1,6 @@
 """Hyperparameters that are numbers, checked before anything is loaded."""
 
-from __future__ import annotations
-
 from ianvs.base.errors import PluginError
-
-__all__ = ["above", "at_least", "within"]
 
 
 def at_least(least: int, **counts: object) -> None:

@@ -1,7 +1,5 @@
 """What a language model makes of true replies: which of their tokens it would have said, and how likely they were."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +8,6 @@ import torch
 from torch import Tensor
 
 from ianvs.testalgorithms.language.conversation import Encoded
-
-__all__ = ["teacher_forced"]
 
 
 def teacher_forced(network: Any, conversations: Sequence[Encoded], window: int | None = None) -> list[list[float]]:

@@ -1,11 +1,7 @@
 """A stand-in for a language model: a small transformer from a configuration, and a tokenizer made from text at hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
-
-__all__ = ["WINDOW", "tiny_model", "tiny_tokenizer"]
 
 WINDOW = 1024  # tokens that the model can look back on
 

@@ -1,7 +1,5 @@
 """The training loop: batches of alike lengths, accumulation, warm-up and cosine decay."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,12 +9,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ianvs.base.errors import PluginError
+from ianvs.authoring.training_loop import require_finite
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, grouped_by_length
 from ianvs.testalgorithms.language.conversation import Encoded
 from ianvs.testalgorithms.language.numbers import above, at_least, within
-
-__all__ = ["Descent", "Tuned", "warm_cosine"]
 
 
 class Tuned(Protocol):
@@ -80,11 +76,7 @@ class Descent:
                 learner.after_step()
             if progress is not None:
                 progress((epoch + 1) / epochs)
-        if not bool(torch.stack([weight.isfinite().all() for weight in weights]).all()):
-            raise PluginError(
-                f"the weights became infinite or nan in round {data.round}. A smaller learning_rate "
-                f"(now {self.learning_rate:g}) or a weaker penalty keeps them finite."
-            )
+        require_finite(weights, data.round, self.learning_rate)
 
     def _steps(self, data: RoundOfTalk, order: torch.Generator) -> Iterator[list[list[Encoded]]]:
         """One pass: for each step the batches of which it consists."""

@@ -6,8 +6,6 @@ L = L_CE(student(x, t), y) + lambda * sum over j < t of L_KLD(student(x, j), tea
 Labels are (B, H, W) class indices; the network's last output is the class "ignore", which weighs 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -15,16 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
-from ianvs.base.errors import PluginError, closest
-
-__all__ = [
-    "class_weights",
-    "distill_old_domains",
-    "distillation",
-    "old_domain_losses",
-    "pixel_counts",
-    "weighted_cross_entropy",
-]
+from ianvs.base.errors import require_known
 
 DISTILLATIONS = ("kl", "reference_quirk")
 
@@ -55,15 +44,12 @@ def distillation(student: Tensor, teacher: Tensor, kind: str = "kl") -> Tensor:
     "reference_quirk": what the authors' code computes, softmax where a logarithm of it is due, and the mean over
     classes too: mean of p_T (ln p_T - p_S). It is negative, and pulls to the teacher's likeliest class.
     """
+    require_known("distillation", kind, DISTILLATIONS)
     student, teacher = _full(student), _full(teacher.detach())
-    if kind == "kl":
-        kl: Tensor = _PixelKL.apply(student, teacher)
-        return kl
     if kind == "reference_quirk":
         return kl_div(softmax(student, dim=1), softmax(teacher, dim=1), reduction="sum") / student.numel()
-    raise PluginError(
-        f"distillation '{kind}' is not known.{closest(kind, DISTILLATIONS)} There are: kl, reference_quirk."
-    )
+    kl: Tensor = _PixelKL.apply(student, teacher)
+    return kl
 
 
 def _full(logits: Tensor) -> Tensor:
@@ -111,26 +97,6 @@ def old_domain_losses(
             yield distillation(said, told, kind)
         else:
             yield temperature**2 * distillation(said / temperature, told / temperature, kind)
-
-
-def distill_old_domains(student: Branches, teacher: Branches, x: Tensor, domain: int, kind: str = "kl") -> Tensor:
-    """L_KLD: the sum of `old_domain_losses` over the branches j < domain."""
-    return sum(old_domain_losses(student, teacher, x, range(domain), kind), x.new_zeros(()))
-
-
-def pixel_counts(labels: Tensor, classes: int, ignore: int = 255) -> Tensor:
-    """(classes,) int64: pixels of each class in `labels`; those labelled `ignore` count for the last class."""
-    found = torch.bincount(labels.reshape(-1), minlength=max(classes, ignore + 1))
-    strange = [label for label in found.nonzero().flatten().tolist() if label >= classes and label != ignore]
-    if strange:
-        raise PluginError(
-            f"there are labels {strange} in a domain of {classes} classes, the last of them for what is ignored. "
-            f"Labels must be 0 to {classes - 1}, or {ignore} for ignored pixels."
-        )
-    counts = found[:classes].clone()
-    if ignore >= classes:
-        counts[-1] += found[ignore]
-    return counts
 
 
 def class_weights(counts: Tensor, offset: float = 1.1) -> Tensor:

@@ -1,7 +1,5 @@
 """How MDIL-SS takes up a domain (Garg et al., WACV 2022): its first weights, what learns, how fast."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +8,6 @@ from typing import Any
 import torch
 
 from ianvs.testalgorithms.nets import ErfNet
-
-__all__ = ["frozen_copy", "initialise_domain", "poly_lr", "trainable_groups", "training_mode"]
 
 
 def poly_lr(base: float, epoch: int, epochs: int, power: float = 0.9) -> float:

@@ -4,14 +4,10 @@ What happens to each sample is drawn ahead, on the CPU, so that it is the same o
 nothing: draw the moves of an epoch, send them over once, and give every batch its part.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
-from ianvs.base.errors import PluginError, closest
-
-__all__ = ["draw_moves", "move"]
+from ianvs.base.errors import require_known
 
 BORDERS = ("ignore", "reference_quirk")
 
@@ -35,11 +31,7 @@ def move(x: Tensor, y: Tensor, moves: Tensor, *, ignore: int, shift_border: str 
     shift_border="reference_quirk": as in the authors' code, uncovered pixels get label `ignore` on the left and at the
     top, but 0, which is a real class, on the right and at the bottom.
     """
-    if shift_border not in BORDERS:
-        raise PluginError(
-            f"shift_border '{shift_border}' is not known.{closest(shift_border, BORDERS)} "
-            "There are: ignore, reference_quirk."
-        )
+    require_known("shift_border", shift_border, BORDERS)
     far_border = ignore if shift_border == "ignore" else 0
     by = _by_slices if x.device.type == "cpu" else _by_index
     return by(x, y, moves, ignore, far_border)

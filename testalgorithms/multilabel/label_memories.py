@@ -49,7 +49,7 @@ def _first_least(values, among):
 class _LabelMemory(Memory):
     """A memory of samples with several labels: y (len, C) of 0 and 1."""
 
-    def __init__(self, capacity, rho):
+    def __init__(self, capacity, rho=0.0):
         super().__init__(capacity)
         self.rho, self.counts = rho, None  # counts: (C,) labels seen so far
 
@@ -78,9 +78,6 @@ class DistributionMatchingMemory(_LabelMemory):
     rho: 0 for equal shares, as in the paper, 1 for those of the stream.
     """
 
-    def __init__(self, capacity, rho=0.0):
-        super().__init__(capacity, rho)
-
     def chosen(self, labels, before, generator=None):
         """Increasing positions to keep of labels (M, C), of which those from `before` on are new."""
         self.counts = self.counts + labels[before:].sum(0)
@@ -97,9 +94,6 @@ class PartitioningReservoirMemory(_LabelMemory):
 
     rho: -0.03 on COCOseq in the authors' code.
     """
-
-    def __init__(self, capacity, rho=0.0):
-        super().__init__(capacity, rho)
 
     def chosen(self, labels, before, generator):
         """Increasing positions to keep of labels (M, C), of which those from `before` on are new."""

@@ -1,18 +1,15 @@
 """ERFNet for one domain or many: a shared encoder, small units per domain inside it, a decoder per domain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ianvs.base.errors import PluginError
+from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, DownUnit, Residual, ResidualUnit
-
-__all__ = ["ErfNet", "ErfNetShape"]
 
 STRIDE = 8  # of the encoder: three downsamplers, whatever the shape
 
@@ -44,6 +41,25 @@ class ErfNetShape:
             raise PluginError("ERFNet's numbers of blocks can't be negative, and a dilation is at least 1.")
 
 
+SHAPES = MappingProxyType(
+    {
+        "erfnet": ErfNetShape(),
+        "erfnet_narrow": ErfNetShape(
+            (16, 32, 64), blocks=2, dilations=(2, 4, 8), decoder_blocks=1, dropout=(0.03, 0.1)
+        ),
+    }
+)
+
+
+def shape_of(name: str, **changes: Sequence[float] | int | None) -> ErfNetShape:
+    """The shape called `name`, with those of its fields changed that are not None."""
+    require_known("network", name, SHAPES)
+    given = {
+        key: value if isinstance(value, int) else tuple(value) for key, value in changes.items() if value is not None
+    }
+    return ErfNetShape(**{**vars(SHAPES[name]), **given})
+
+
 class ErfNet(nn.Module):
     """network(x, domain): (B, 3, H, W) pictures in 0..1 -> (B, classes[domain], H, W) logits.
 
@@ -59,18 +75,15 @@ class ErfNet(nn.Module):
     encoder[i] are the shared convolutions of block i; units[t][i] are what domain t has there; decoders[t].
     """
 
-    def __init__(
-        self, classes: Sequence[int], shape: ErfNetShape | None = None, *, adapters: bool = False, inputs: int = 3
-    ) -> None:
+    def __init__(self, classes: Sequence[int], shape: ErfNetShape | None = None, *, adapters: bool = False) -> None:
         super().__init__()
         self.shape = shape = ErfNetShape() if shape is None else shape
         self.adapters = adapters
-        self.inputs = inputs
         early, late = shape.dropout
         narrow, middle, wide = shape.channels
         self.encoder = nn.ModuleList(
             [
-                Downsampler(inputs, narrow),
+                Downsampler(3, narrow),
                 Downsampler(narrow, middle),
                 *(Residual(middle, early) for _ in range(shape.blocks)),
                 Downsampler(middle, wide),

@@ -5,13 +5,9 @@ batch normalisation and the adapters of one domain for one block. A domain is th
 evaluation mode as a whole.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
-
-__all__ = ["Decoder", "DownUnit", "Downsampler", "Residual", "ResidualUnit"]
 
 
 def batch_norm(channels: int) -> nn.BatchNorm2d:

@@ -5,8 +5,6 @@ carry the domain last in their names (`bns_1.0`), ours lie together by domain. E
 `bns_1.0`, and `decoder.` for `decoder.0.` as long as it has one decoder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,6 @@ from torch import Tensor
 
 from ianvs.base.errors import PluginError, one_line, shown_path
 from ianvs.testalgorithms.nets.erfnet import ErfNet
-
-__all__ = ["author_names", "export_state", "import_encoder", "import_state", "read_checkpoint"]
 
 CONVOLUTIONS = {
     "conv": "conv",
@@ -105,11 +101,10 @@ def import_state(network: ErfNet, state: Mapping[str, Tensor]) -> None:
     """
     state = without_prefix(state)
     wanted = author_names(network)
-    missing = [name for name in wanted.values() if name not in state and not name.endswith(".num_batches_tracked")]
     unexpected = sorted(
         name for name in set(state) - set(wanted.values()) if not name.startswith("encoder.output_conv.")
     )
-    _copy(network, {ours: state[theirs] for ours, theirs in wanted.items() if theirs in state}, missing, unexpected)
+    _copy(network, wanted, state, unexpected)
 
 
 def import_encoder(network: ErfNet, state: Mapping[str, Tensor], *, norms: bool = False) -> list[str]:
@@ -129,14 +124,15 @@ def import_encoder(network: ErfNet, state: Mapping[str, Tensor], *, norms: bool 
         for ours, theirs in author_names(network, plain_units=True).items()
         if ours.startswith(parts) and ours.split(".")[-2] not in adapters
     }
-    missing = [name for name in wanted.values() if name not in state and not name.endswith(".num_batches_tracked")]
-    _copy(network, {ours: state[theirs] for ours, theirs in wanted.items() if theirs in state}, missing, [])
+    _copy(network, wanted, state, [])
     return sorted(set(state) - set(wanted.values()))
 
 
-def _copy(network: ErfNet, values: Mapping[str, Tensor], missing: Sequence[str], unexpected: Sequence[str]) -> None:
-    own = network.state_dict()
-    names = author_names(network)
+def _copy(network: ErfNet, wanted: Mapping[str, str], state: Mapping[str, Tensor], unexpected: Sequence[str]) -> None:
+    """wanted: our name -> the authors' name."""
+    missing = [name for name in wanted.values() if name not in state and not name.endswith(".num_batches_tracked")]
+    values = {ours: state[theirs] for ours, theirs in wanted.items() if theirs in state}
+    own, names = network.state_dict(), author_names(network)
     incompatibilities = [
         f"{names[ours]} is {tuple(value.shape)} there, {tuple(own[ours].shape)} here"
         for ours, value in values.items()

@@ -2,8 +2,6 @@
 
 from torch import nn
 
-__all__ = ["scene_body"]
-
 
 def scene_body(channels, widths=(16, 32)):
     """(B, channels, H, W) -> (B, widths[1], H / 4, W / 4): five 3x3 convolutions, two of which halve the picture.

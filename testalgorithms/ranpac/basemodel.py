@@ -4,20 +4,21 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
-from ianvs.authoring import ClosedFormLearner, RandomProjection, body_and_head
+from ianvs.authoring import RandomProjection, body_and_head
+from ianvs.testalgorithms.body_tuning import FirstRoundTuner
 
 RIDGES = 10.0 ** torch.arange(-8, 9, dtype=torch.float64)
 MOST = 2500  # samples of a round that lambda is chosen by
 
 
-class RanPAC(ClosedFormLearner):
-    """RanPAC (McDonnell et al. 2023, arXiv 2307.02251, eq. 4 to 6, without its training in the first round).
+class RanPAC(FirstRoundTuner):
+    """RanPAC (McDonnell et al. 2023, arXiv 2307.02251, eq. 4 to 6 and algorithm 1).
 
     W = (G + lambda I)^-1 C on h = relu(f R), where G = sum h h' and C = sum h y', y one-hot. Of 10^-8, ..., 10^8 lambda
     is the one with the least squared error on a fifth of the latest round, after fitting the other four.
 
     width: M, random features (paper: 10000; G has M^2 numbers). all_rounds: the errors of all rounds are summed, which
-    is steadier where a round is small.
+    is steadier where a round is small. tuning: whether the body learns in the first round ("adapter" in the paper).
     """
 
     second_moment = True

@@ -1,7 +1,5 @@
 """Pictures of one domain with their labels as its head numbers them, moved once and gathered by index."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,8 +12,6 @@ from ianvs.authoring.round_data import gather, resident, sent
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.losses import class_weights
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
-
-__all__ = ["Augmentation", "Batch", "DomainData", "DomainLabels", "prepare"]
 
 IGNORE = 255  # the label of ignored pixels in the exam's numbering
 STRANGE = 254  # what can't be a label of a head: two ids are kept free above its last

@@ -1,15 +1,11 @@
 """A memory of pictures with labels, shared fairly among domains."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ianvs.authoring import ReservoirMemory
-
-__all__ = ["DomainMemory"]
 
 
 class DomainMemory:

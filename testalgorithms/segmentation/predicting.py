@@ -1,15 +1,11 @@
 """What a network says of many pictures, in parts that fit into memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from ianvs.testalgorithms.segmentation.data import DomainData, prepare
-
-__all__ = ["answers", "mean_iou"]
 
 PIXELS = {"cpu": 2**16}  # that go through the network at once: on a CPU few, so that they stay in its cache
 MANY_PIXELS = 2**22

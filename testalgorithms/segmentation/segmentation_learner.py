@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,17 @@ from torch import Tensor
 
 from ianvs.authoring.precision import chosen_precision, use_precision
 from ianvs.authoring.randomness import seeded, torch_generator
+from ianvs.authoring.training_loop import require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TestData, TrainData
 from ianvs.testalgorithms.mdil_ss.losses import weighted_cross_entropy
 from ianvs.testalgorithms.mdil_ss.protocol import initialise_domain, poly_lr, trainable_groups, training_mode
-from ianvs.testalgorithms.nets import ErfNet
+from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
+from ianvs.testalgorithms.nets.erfnet import shape_of
 from ianvs.testalgorithms.nets.erfnet_import import import_encoder, read_checkpoint
 from ianvs.testalgorithms.segmentation.data import Augmentation, Batch, DomainData, DomainLabels
 from ianvs.testalgorithms.segmentation.predicting import answers, mean_iou
-from ianvs.testalgorithms.segmentation.segmentation_options import shape_of
-
-__all__ = ["SegmentationLearner"]
 
 
 class SegmentationLearner:
@@ -78,15 +78,10 @@ class SegmentationLearner:
         compile: bool = False,
         channels_last: bool = True,
     ) -> None:
+        given = locals()
         require_known("checkpoint", checkpoint, ("last", "best"))
-        self.shape = shape_of(
-            network,
-            channels=channels,
-            blocks=blocks,
-            dilations=dilations,
-            decoder_blocks=decoder_blocks,
-            dropout=dropout,
-        )
+        shape = {field.name: given[field.name] for field in fields(ErfNetShape)}
+        self.shape = shape_of(network, **shape)
         self.pretrained_encoder = pretrained_encoder
         self.epochs, self.batch_size = epochs, batch_size
         self.learning_rate, self.weight_decay = learning_rate, weight_decay
@@ -166,7 +161,7 @@ class SegmentationLearner:
         data, valid = self.data_of(train_data, task), self._valid(valid_data, task)
         with seeded(stream_seed(seed, round, "noise"), self.device):  # dropout
             self._fit(data, valid, progress)
-        self._check_finite(round)
+        require_finite([*self.network.parameters()], round, self.learning_rate)
 
     def predict(
         self,
@@ -315,13 +310,6 @@ class SegmentationLearner:
         if valid_data is None:
             raise PluginError('checkpoint "best" needs a held-out part of each round: set train_ratio below 1.')
         return self.data_of(valid_data, task)
-
-    def _check_finite(self, round: int) -> None:
-        if not bool(torch.stack([p.isfinite().all() for p in self.network.parameters()]).all()):
-            raise PluginError(
-                f"the weights became infinite or nan in round {round}. A smaller learning_rate "
-                f"(now {self.learning_rate:g}) keeps them finite."
-            )
 
     def _untrained(self, num_classes: int, seed: int) -> SegmentationLearner:
         """A learner with first weights and one head for all classes: nothing is known of domains yet."""

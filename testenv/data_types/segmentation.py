@@ -1,6 +1,6 @@
 """Pictures with a label picture each (segmentation). Of answers the counts are kept, and the pictures, compressed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from ianvs.exam.metrics.label_pictures import (
     packed_pictures,
 )
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.testenv.datasets.downloads.cityscapes import LABELS
 
 SHOWN = 3  # samples of each test set whose predicted label pictures are kept for reports
 
@@ -34,6 +35,7 @@ class Segmentation(DataType):
     stores_truth: ClassVar[bool] = False
     own_extras: ClassVar[tuple[str, ...]] = (FIRST, EVERY)
     shows: ClassVar[str] = "label pictures"
+    colours: ClassVar[Mapping[str, tuple[int, int, int]]] = LABELS.palette
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         shape = (len(asked.positions), *asked.samples.y.shape[1:])

@@ -1,10 +1,8 @@
 """What sources have in common whose samples are arrays that are made at once."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,8 +16,6 @@ from ianvs.exam.data.cache import cached_arrays
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.labels import IGNORED
 
-__all__ = ["ArraySource", "Arrays", "GeneratedSource", "numbered"]
-
 VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
 
 Arrays = dict[str, NDArray[Any]]
@@ -28,7 +24,7 @@ Arrays = dict[str, NDArray[Any]]
 class ArraySource(Source):
     """Arrays, read or made once and from the cache afterwards."""
 
-    kind: ClassVar[str] = "classification"  # or "segmentation"
+    kind: ClassVar[str] = "classification"  # or another data type
     classes: ClassVar[tuple[str, ...] | None] = None  # None: `read` gives them
 
     @abstractmethod
@@ -63,16 +59,20 @@ class ArraySource(Source):
             }
         )
 
+    def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
+        """(N, ...) of "train" or "test", as the data type has them."""
+        y = arrays[f"y_{part}"]
+        return y if self.kind == "segmentation" else np.array(y, dtype=np.int64)
+
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
         """Memory maps."""
         fingerprint = self.fingerprint(spec, cache_dir)
         arrays = cached_arrays(cache_dir, f"{spec.name}-{fingerprint[:32]}", lambda: self.read(spec))
         classes = self.classes or tuple(arrays["classes"].tolist())
-        pictures = self.kind == "segmentation"
         train, test = (
             Samples(
                 x=arrays[f"x_{part}"],
-                y=arrays[f"y_{part}"] if pictures else np.array(arrays[f"y_{part}"], dtype=np.int64),
+                y=self.labels(arrays, part),
                 ids=np.array([f"{spec.name}/{name}" for name in arrays[f"ids_{part}"].tolist()], dtype=str),
                 domains=arrays.get(f"domains_{part}"),
             )
@@ -86,7 +86,7 @@ class ArraySource(Source):
             test,
             classes,
             fingerprint,
-            ignore_index=IGNORED if pictures else None,
+            ignore_index=IGNORED if self.kind == "segmentation" else None,
             domain_classes={
                 domain: tuple(classes.index(name) for name in lists[domain])
                 for domain in spec.using or lists
@@ -104,18 +104,34 @@ class GeneratedSource(ArraySource):
 
     def check(self, spec: DatasetSpec) -> list[Problem]:
         """What is wrong with the domains to use."""
-        return [
-            Problem(
-                f"{spec.name} has no domain '{name}'.{closest(name, self.domains)} It has: {one_line(self.domains)}.",
-                spec.places.get("using", spec.places.get("name", spec.place)),
-            )
-            for name in spec.using
-            if name not in self.domains
-        ]
+        return unknown(spec, "domain", self.domains)
+
+    @abstractmethod
+    def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
+        """x, y, ids and maybe more of a domain's "train" or "test". domains: all that are used."""
+
+    def read(self, spec: DatasetSpec) -> Arrays:
+        """Domain by domain in the order of `using`."""
+        domains, arrays = spec.using or self.domains, Arrays()
+        for part in ("train", "test"):
+            made = [self.made(domain, part, domains) for domain in domains]
+            arrays |= {f"{name}_{part}": np.concatenate([one[name] for one in made]) for name in made[0]}
+            arrays[f"domains_{part}"] = np.repeat(np.array(domains, dtype=str), [len(one["x"]) for one in made])
+        return arrays
 
     def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
         """Its version, and the order of the domains, which is that of the samples."""
         return {"generator": str(self.generator), "using": list(spec.using)}
+
+
+def unknown(spec: DatasetSpec, what: str, known: Sequence[str]) -> list[Problem]:
+    """The domains to use that are not there. what: as messages call a domain."""
+    place = spec.places.get("using", spec.places.get("name", spec.place))
+    return [
+        Problem(f"{spec.name} has no {what} '{name}'.{closest(name, known)} It has: {one_line(known)}.", place)
+        for name in spec.using
+        if name not in known
+    ]
 
 
 def numbered(prefix: str, numbers: NDArray[np.int64], digits: int) -> NDArray[np.str_]:

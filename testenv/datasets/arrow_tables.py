@@ -5,8 +5,6 @@ of csv and json files are. What Hugging Face adds to a schema tells the names of
 file's bytes and its path. A folder of `Dataset.save_to_disk` is read by pyarrow alone.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile
@@ -41,8 +39,6 @@ from ianvs.exam.data.tables import (
     token,
 )
 from ianvs.exam.data.typed_labels import type_name
-
-__all__ = ["FORMS"]
 
 _STATE = "state.json"  # of a folder of save_to_disk
 _ROWS = 4096  # of a block

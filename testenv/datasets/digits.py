@@ -1,7 +1,5 @@
 """The source `digits`."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import ClassVar
@@ -12,8 +10,6 @@ from pydantic import Field
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.split import stratified_split
 from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
-
-__all__ = ["Digits"]
 
 
 class Digits(ArraySource):

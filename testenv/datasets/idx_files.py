@@ -4,8 +4,6 @@ The format is that of LeCun's page on MNIST: two zero bytes, a type, the number 
 the values in C order. Of the types, 8 is unsigned bytes, the only one that these files have.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
@@ -19,8 +17,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError
 from ianvs.exam.data.fingerprint import digest_of, file_digests, read_memo, write_memo
-
-__all__ = ["FILES", "content_digests", "find_files", "read_idx"]
 
 FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _PACKED = ".gz"

@@ -16,10 +16,10 @@ What a message says may be a list of parts, [{"type": "text", "text": "..."}, ..
 ianvs finds them by the entry points `ianvs.conversation_forms` in pyproject.toml.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
@@ -27,10 +27,8 @@ from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_forms import Form, Slip, content_at, text_at
 from ianvs.exam.data.records import json_kind
 
-__all__ = ["FORMS"]
-
-_ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
-_SPEAKERS = {"system": "system", "human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant"}
+_ROLES = MappingProxyType({"system": "system", "user": "user", "assistant": "assistant"})
+_SPEAKERS = MappingProxyType({**_ROLES, "human": "user", "gpt": "assistant"})
 
 
 def _system(record: Mapping[str, Any]) -> str | None:
@@ -55,7 +53,11 @@ def _object(items: list[Any], position: int, field: str, keys: str) -> Mapping[s
 
 
 def _dialogue(
-    record: Mapping[str, Any], fields: Sequence[str], role_key: str, text_key: str, roles: Mapping[str, str]
+    record: Mapping[str, Any],
+    fields: Sequence[str],
+    role_key: str = "role",
+    text_key: str = "content",
+    roles: Mapping[str, str] = _ROLES,
 ) -> tuple[str | None, list[str], list[str]]:
     """Lists of messages, each with a role, that go on from one field to the next."""
     messages: list[tuple[Mapping[str, Any], Steps]] = []
@@ -94,14 +96,6 @@ def _dialogue(
     return system, user, assistant
 
 
-def _messages(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    return _dialogue(record, ("messages",), "role", "content", _ROLES)
-
-
-def _from_and_value(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    return _dialogue(record, ("conversations",), "from", "value", _SPEAKERS)
-
-
 def _sharegpt(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
     items = _items(record, "conversation")
     turns = [_object(items, position, "conversation", "'human' and 'assistant'") for position in range(len(items))]
@@ -134,7 +128,7 @@ def _below(instruction: str, record: Mapping[str, Any], field: str) -> str:
 def _completion(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
     prompt, completion = record["prompt"], record["completion"]
     if isinstance(prompt, list) and isinstance(completion, list):
-        return _dialogue(record, ("prompt", "completion"), "role", "content", _ROLES)
+        return _dialogue(record, ("prompt", "completion"))
     if isinstance(prompt, list) != isinstance(completion, list):
         one, other = json_kind(prompt), json_kind(completion)
         raise Slip(f"'prompt' is {one}, 'completion' {other}; both are texts, or both lists of messages.", "completion")
@@ -184,10 +178,12 @@ def _question_and_answer(record: Mapping[str, Any]) -> tuple[str | None, list[st
     return None, [text_at(record, "text", ())], [answer]
 
 
+_LLAVA = partial(_dialogue, fields=("conversations",), role_key="from", text_key="value", roles=_SPEAKERS)
+
 FORMS = (
-    Form("messages", ("messages",), _messages),
+    Form("messages", ("messages",), partial(_dialogue, fields=("messages",))),
     Form("ShareGPT", ("conversation",), _sharegpt),
-    Form("LLaVA", ("conversations",), _from_and_value),
+    Form("LLaVA", ("conversations",), _LLAVA),
     Form("Alpaca", ("instruction",), _alpaca),
     Form("Dolly", ("instruction", "response"), _dolly, topic="category"),
     Form("query-response", ("query", "response"), _query_response),

@@ -6,24 +6,15 @@ the latter have another answer, and facts are added, which stay from then on. A 
 answer depends on it. So no two rounds contradict each other: who forgets nothing answers everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from ianvs.base.errors import Problem, closest, one_line
-from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.conversation_forms import Conversation
-from ianvs.exam.data.conversations import samples_of
-from ianvs.exam.data.fingerprint import digest_of
-
-__all__ = ["KINDS_OF_FACTS", "LastingFacts"]
+from ianvs.testenv.datasets.generated_talk import GeneratedTalk
 
 VERSION = 1  # raise it when the same options make other conversations
 FIRST_YEAR = 2020
@@ -75,13 +66,16 @@ class _Fact:
     answer: str
 
 
-class LastingFacts(Source):
+class LastingFacts(GeneratedTalk):
     """years: from 2020 on, each a domain, of one desk after the other. desks: how many take turns. stays: facts of the
     first year of a desk that are never repeated. changes: facts with another answer in every year of their desk. added:
     facts that each later year of a desk brings."""
 
     summary: ClassVar[str] = "generated conversations about facts that stay, change and are added, year after year"
-    takes: ClassVar[tuple[str, ...]] = ("using",)
+    title: ClassVar[str] = "lasting_facts"
+    generator: ClassVar[int] = VERSION
+    first_year: ClassVar[int] = FIRST_YEAR
+    note: ClassVar[str] = "The conversations are generated: facts about towns that do not exist."
 
     years: int = Field(6, ge=1)
     desks: int = Field(2, ge=1, le=len(_DESKS))
@@ -103,44 +97,15 @@ class LastingFacts(Source):
             )
         return self
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
-        """What is wrong with the years to use."""
-        known = tuple(str(FIRST_YEAR + year) for year in range(self.years))
-        return [
-            Problem(
-                f"lasting_facts has no year '{year}'.{closest(year, known)} It has: {one_line(known)}.",
-                spec.places.get("using", spec.place),
-            )
-            for year in spec.using
-            if year not in known
-        ]
-
-    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of what determines the conversations."""
-        return digest_of({"name": "lasting_facts", "generator": VERSION, "options": self.model_dump()})
-
-    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Made in milliseconds, so nothing is cached."""
-        notes = ("The conversations are generated: facts about towns that do not exist.",)
-        fingerprint = self.fingerprint(spec, cache_dir)
-        train, test = (self._part(part) for part in ("train", "test"))
-        return Dataset(
-            "lasting_facts", "conversation", train, test, (), fingerprint, notes=notes, test_repeats_train=True
-        )
-
-    def _part(self, part: str) -> Samples:
+    def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """part "train": every fact in both of its wordings. "test": every fact once, in either wording."""
-        said: list[Conversation] = []
-        years: list[str] = []
         for year in range(self.years):
             desk = _DESKS[year % self.desks]
             draw = np.random.default_rng([self.seed, year, ("train", "test").index(part)])
             for fact in self._facts(year):
                 wordings = fact.questions if part == "train" else (fact.questions[int(draw.integers(2))],)
-                said += [Conversation(desk.prompt, (asked,), (fact.answer,), fact.kind) for asked in wordings]
-            years += [str(FIRST_YEAR + year)] * (len(said) - len(years))
-        ids = [f"lasting_facts/{part}/{number:05d}" for number in range(len(said))]
-        return samples_of(said, ids, years)
+                for asked in wordings:
+                    yield str(FIRST_YEAR + year), Conversation(desk.prompt, (asked,), (fact.answer,), fact.kind)
 
     def _facts(self, year: int) -> Iterator[_Fact]:
         """What a year teaches. No desk gives an answer twice, to whatever question in whatever year."""

@@ -1,18 +1,15 @@
 """The sources that torchvision.datasets unpacks: `cifar10`, `cifar100`, `mnist` and `fashion_mnist`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.errors import DataError, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
 from ianvs.testenv.datasets.idx_files import FILES, content_digests, find_files, read_idx
-
-__all__ = ["Cifar10", "Cifar100", "FashionMnist", "Mnist", "TorchvisionSet"]
 
 _CIFAR10 = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
 
@@ -71,12 +68,13 @@ class TorchvisionSet(ArraySource):
                 data = reader(root=spec.root, train=part == "train", download=False)
             except RuntimeError as error:
                 raise DataError(f"{spec.name} can't be read below {spec.root}: {error}") from None
-            x = np.asarray(data.data)
-            arrays[f"x_{part}"] = x[..., None] if x.ndim == 3 else x
-            arrays[f"y_{part}"] = np.asarray(data.targets, dtype=np.int64)
-            arrays[f"ids_{part}"] = numbered(f"{part}/", np.arange(len(x)), 5)
+            arrays |= self.columns(part, np.asarray(data.data), data.targets)
             arrays["classes"] = np.array(data.classes, dtype=str)
         return arrays
+
+    def columns(self, part: str, x: NDArray[np.uint8], y: ArrayLike) -> Arrays:
+        x, ids = x[..., None] if x.ndim == 3 else x, numbered(f"{part}/", np.arange(len(x)), 5)
+        return {f"x_{part}": x, f"y_{part}": np.asarray(y, dtype=np.int64), f"ids_{part}": ids}
 
     def _missing(self, spec: DatasetSpec) -> list[Path]:
         return [path for path in self.files(spec) if not path.is_file()]
@@ -85,12 +83,14 @@ class TorchvisionSet(ArraySource):
 class Cifar10(TorchvisionSet):
     summary: ClassVar[str] = "photographs of 32x32 pixels in 10 classes; 50 000 + 10 000 (Krizhevsky 2009)"
     reader: ClassVar[str] = "CIFAR10"
+    made_of: ClassVar[tuple[str, ...]] = ("CIFAR-10",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"cifar-10-batches-py/{file}" for file in _CIFAR10)
 
 
 class Cifar100(TorchvisionSet):
     summary: ClassVar[str] = "photographs of 32x32 pixels in 100 classes; 50 000 + 10 000 (Krizhevsky 2009)"
     reader: ClassVar[str] = "CIFAR100"
+    made_of: ClassVar[tuple[str, ...]] = ("CIFAR-100",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"cifar-100-python/{file}" for file in ("train", "test", "meta"))
 
 
@@ -114,14 +114,14 @@ class IdxSet(TorchvisionSet):
         for part, x, y in (("train", train_x, train_y), ("test", test_x, test_y)):
             if x.ndim != 3 or y.shape != (len(x),):
                 raise DataError(f"{spec.name} below {spec.root}: pictures {x.shape} and labels {y.shape} don't fit.")
-            arrays[f"x_{part}"], arrays[f"y_{part}"] = x[..., None], y.astype(np.int64)
-            arrays[f"ids_{part}"] = numbered(f"{part}/", np.arange(len(x)), 5)
+            arrays |= self.columns(part, x, y)
         return arrays
 
 
 class Mnist(IdxSet):
     summary: ClassVar[str] = "handwritten digits of 28x28 pixels; 60 000 + 10 000 (LeCun et al. 1998)"
     reader: ClassVar[str] = "MNIST"
+    made_of: ClassVar[tuple[str, ...]] = ("MNIST",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"MNIST/raw/{file}" for file in FILES)
     classes: ClassVar[tuple[str, ...] | None] = tuple("0123456789")
 
@@ -129,6 +129,7 @@ class Mnist(IdxSet):
 class FashionMnist(IdxSet):
     summary: ClassVar[str] = "pictures of clothes of 28x28 pixels; 60 000 + 10 000 (Xiao et al. 2017)"
     reader: ClassVar[str] = "FashionMNIST"
+    made_of: ClassVar[tuple[str, ...]] = ("Fashion-MNIST",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"FashionMNIST/raw/{file}" for file in FILES)
     classes: ClassVar[tuple[str, ...] | None] = (
         *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),

@@ -1,28 +1,42 @@
 """Particular metrics, each with its source. ianvs finds them by the entry points `ianvs.metrics` in pyproject.toml."""
 
-from __future__ import annotations
+from collections.abc import Iterator
+from types import ModuleType
 
+from ianvs.exam.metrics.metric import Metric
 from ianvs.testenv.data_types.detection.detection_metrics import DETECTION
 from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
-from ianvs.testenv.data_types.regression.regression_metrics import REGRESSION
-from ianvs.testenv.metrics.benchmarks import BENCHMARKS
-from ianvs.testenv.metrics.classification import SCORES
-from ianvs.testenv.metrics.hierarchies import HIERARCHIES
-from ianvs.testenv.metrics.masked_accuracy import TASK_SCORES
-from ianvs.testenv.metrics.online import ONLINE
-from ianvs.testenv.metrics.overlap import OVERLAPS
-from ianvs.testenv.metrics.routing import ROUTING
-from ianvs.testenv.metrics.suites import SUITES
-from ianvs.testenv.metrics.survey import SURVEY
-from ianvs.testenv.metrics.text_meaning import TEXT
-from ianvs.testenv.metrics.token_scores import TOKEN_SCORES
-from ianvs.testenv.metrics.unseen_detection import OPEN_WORLD
+from ianvs.testenv.data_types.regression import regression_metrics
+from ianvs.testenv.metrics import (
+    benchmarks,
+    classification,
+    hierarchies,
+    online,
+    overlap,
+    routing,
+    suites,
+    survey,
+    text,
+    token_scores,
+    unseen_detection,
+)
+from ianvs.testenv.metrics.text_meaning import semantic_similarity
 
-__all__ = ["METRICS"]
+__all__ = ["METRICS", "defined_in"]
+
+
+def defined_in(*modules: ModuleType) -> Iterator[Metric]:
+    """The metrics that stand in the modules, in the order of their definition."""
+    return (value for module in modules for value in vars(module).values() if isinstance(value, Metric))
+
 
 METRICS = (
-    *SCORES, *TASK_SCORES, *HIERARCHIES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
-    *DETECTION, *MULTILABEL, *REGRESSION,
-    *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
+    *defined_in(classification),
+    *hierarchies.AT_DEPTHS,
+    *defined_in(hierarchies, overlap, unseen_detection, routing),
+    semantic_similarity,
+    *defined_in(text, token_scores),
+    *DETECTION, *MULTILABEL,
+    *defined_in(regression_metrics, survey, online, suites, benchmarks),
 )  # fmt: skip
 """In the order in which they are listed."""

@@ -3,15 +3,10 @@
 R, nan and undefined values as in `ianvs.testenv.metrics.survey`. CLEAR's four are absolute scores, not differences.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["BENCHMARKS"]
+from ianvs.exam.metrics.definition import matrix_metric, mean
 
 Array = NDArray[np.float64]
 
@@ -208,6 +203,3 @@ def forget_rate(R: Array) -> float:
     """
     rates = [mean(max(0.0, R[j:k, j].max() - R[k, j]) if j < k else 0.0 for j in range(k + 1)) for k in range(len(R))]
     return float("nan") if np.isnan(R[np.tril_indices_from(R)]).any() else mean(rates)
-
-
-BENCHMARKS = defined_in(globals(), MatrixMetric)

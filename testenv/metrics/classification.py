@@ -4,16 +4,12 @@ For class c: TP_c samples are of it and predicted as it, FN_c are of it and pred
 it and of another one. An answer that is no class is an FN, and an FP of none. Without any sample every score is nan.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["SCORES", "ratio"]
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.ragged import Ragged
 
 
 def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -84,6 +80,9 @@ def exact_match(record: EvaluationRecord) -> float:
     """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
     if record.y_true is None or record.y_pred is None:
         raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
+    kind = getattr(record.y_true, "dtype", np.dtype(object)).kind
+    if np.ndim(record.y_true) > 1 or kind == "f" or isinstance(record.y_true, Ragged):
+        raise ValueError("exact_match is for one label or text a sample, and answers of the same kind")
     if len(record.y_true) != len(record.y_pred):
         raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
     both = zip(record.y_true, record.y_pred, strict=True)
@@ -121,4 +120,17 @@ def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
     return {record.classes[label]: value for label, value in zip(known.tolist(), values[known].tolist(), strict=True)}
 
 
-SCORES = defined_in(globals(), Metric)
+@score_metric(
+    "task_incremental_accuracy",
+    asks=("task_scores",),
+    aliases=("TIL_accuracy",),
+    formula="|{n: argmax_{c in C_j} s_n(c) = y_n}| / N, s_n the learner's scores, C_j the classes of test set j",
+    source="Task-IL beside Class-IL of one model, Buzzega et al. 2020 (DER, arXiv 2004.07211); the scenarios, van de "
+    "Ven & Tolias 2019 (arXiv 1904.07734)",
+)
+def task_incremental_accuracy(record: EvaluationRecord) -> float:
+    """Accuracy of answers chosen among the classes of the sample's own task, which the learner is not told."""
+    labels = record.extras.get("task_labels")
+    if labels is None or record.y_true is None or not len(labels):
+        return float("nan")
+    return float(np.mean(labels == record.y_true))

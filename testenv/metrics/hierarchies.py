@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["HIERARCHIES"]
 
 Counts = NDArray[np.int64]
 DEPTHS = range(1, 7)  # below the root; with a seventh, the species, a tree of life from its kingdoms down
@@ -98,6 +95,9 @@ def _accuracy_at(depth: int) -> Metric:
     return accuracy_at_depth
 
 
+AT_DEPTHS = tuple(map(_accuracy_at, DEPTHS))
+
+
 @score_metric(
     "lca_height",
     higher_is_better=False,
@@ -173,6 +173,3 @@ def hierarchical_f1(record: EvaluationRecord) -> float:
     """Harmonic mean of hierarchical precision and recall."""
     found = _answers(record)
     return _share(2 * found.samples * found.common, found.samples * (found.depth_true + found.depth_answered))
-
-
-HIERARCHIES = (*map(_accuracy_at, DEPTHS), *defined_in(globals(), Metric))

@@ -4,14 +4,10 @@ They are those of scikit-learn's HashingVectorizer(analyzer="char_wb", ngram_ran
 called: its import takes 80 MB, and it takes a word apart again wherever it stands.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["LetterCounter", "LetterCounts", "cosine"]
 
 _SHORTEST, _LONGEST = 2, 4  # letters of a run; a word has a blank at either end
 _COLUMNS = 1 << 20

@@ -5,16 +5,11 @@ rounds (`ianvs.base.types.Curve`). Where learners are examined at the end of rou
 curve and a round is one step. R, nan and undefined values as in `ianvs.testenv.metrics.survey`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Curve
 from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["ONLINE"]
 
 Array = NDArray[np.float64]
 
@@ -183,6 +178,3 @@ def _round_ends(curve: Curve, rounds: int) -> list[int | None]:
         last = int(within[-1]) if within.size else None
         ends.append(last if last is not None and curve.ended[last] == count else None)
     return ends
-
-
-ONLINE = defined_in(globals(), MatrixMetric)

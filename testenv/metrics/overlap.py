@@ -5,19 +5,14 @@ predicted as it and of another one. Ignored pixels are not in it; a pixel for wh
 its true class and an FP of none (Garg et al. 2022, iouEval.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.metrics.classification import ratio
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["OVERLAPS", "mean_iou"]
 
 
 def _ious(record: EvaluationRecord) -> NDArray[np.float64]:
@@ -95,6 +90,3 @@ def per_class_iou(record: EvaluationRecord) -> dict[str, float]:
     """Intersection over union of each class of the test set; nan for a class in neither truth nor prediction."""
     values = _ious(record)
     return {record.classes[label]: float(values[label]) for label in _asked(record)}
-
-
-OVERLAPS = defined_in(globals(), Metric)

@@ -4,15 +4,10 @@ Read from what is said of each sample: `route` (0 edge, 1 cloud), `latency_ms`, 
 Over the samples of all test sets together, after the last round. nan where nothing of that name is said.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["ROUTING"]
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 NAN = float("nan")
 _IANVS = "KubeEdge Ianvs, paradigm jointinference"
@@ -91,6 +86,3 @@ def uploaded_bytes(record: EvaluationRecord) -> float:
 def downloaded_bytes(record: EvaluationRecord) -> float:
     """Mean bytes that come back from the cloud for a sample; 0 of one that is answered at the edge."""
     return _mean_of(record, "downloaded_bytes")
-
-
-ROUTING = defined_in(globals(), Metric)

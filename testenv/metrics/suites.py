@@ -3,15 +3,10 @@
 R, nan and undefined values as in `ianvs.testenv.metrics.survey`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["SUITES"]
+from ianvs.exam.metrics.definition import matrix_metric, mean
 
 Array = NDArray[np.float64]
 
@@ -129,6 +124,3 @@ def _backward(R: Array) -> float:
 def learning_accuracy(R: Array) -> Array:
     """Learning accuracy: mean score on the test set of the round just learned; as CLEAR_in_domain."""
     return np.array([mean(np.diagonal(R)[: k + 1]) for k in range(len(R))])
-
-
-SUITES = defined_in(globals(), MatrixMetric)

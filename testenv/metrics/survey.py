@@ -5,15 +5,10 @@ that a formula reads and that is nan makes its value nan; entries that it does n
 are written for scores of which more is better; what becomes of others `MatrixMetric` says.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["SURVEY"]
+from ianvs.exam.metrics.definition import matrix_metric, mean
 
 Array = NDArray[np.float64]
 
@@ -144,6 +139,3 @@ def _average_accuracies(R: Array) -> Array:
     """(T,) mean of each row over the test sets of rounds so far, or over all where they do not belong to rounds."""
     rounds, tests = R.shape
     return np.array([mean(R[k, : k + 1] if rounds == tests else R[k]) for k in range(rounds)])
-
-
-SURVEY = defined_in(globals(), MatrixMetric)

@@ -5,8 +5,6 @@ missing or blank scores 0, and so does one to which no letter of the reference c
 out. Every score comes with its parts: by turn, where there are several, and by topic, where samples have one.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,11 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
+from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
-
-__all__ = ["TEXT_SCORES", "in_parts", "in_rows", "is_answer", "lcs_length", "normalised", "pairs_of", "words"]
 
 Array = NDArray[np.float64]
 Parts = dict[str, float]
@@ -207,6 +202,3 @@ def _texts(value: object, index: int) -> list[str | None]:
     if not isinstance(value, list | tuple) or any(text is not None and not isinstance(text, str) for text in value):
         raise ValueError(f"sample {index} holds {value!r}; this score is of texts, or of lists of replies")
     return list(value)
-
-
-TEXT_SCORES = defined_in(globals(), Metric)

@@ -1,7 +1,5 @@
 """Sentence encoders: where one is found without the network, and texts -> vectors."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +12,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError
 from ianvs.base.package import files_of
-
-__all__ = ["Encoder", "EncoderPlace", "find_encoder"]
 
 _MARK = "modules.json"  # stands in the folder of every sentence-transformers model
 _OWNER = "sentence-transformers"  # of a model that is named without an owner

@@ -16,13 +16,11 @@ from pydantic import Field
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.text import TEXT_SCORES, in_parts, in_rows, is_answer, pairs_of
+from ianvs.testenv.metrics.text import in_parts, in_rows, is_answer, pairs_of
 from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encoder
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
-
-__all__ = ["TEXT", "SemanticOptions", "semantic_similarity"]
 
 NAME = "semantic_similarity"
 _BLOCK = 1 << 20  # characters of texts that are encoded in one call
@@ -191,5 +189,3 @@ _PLAIN = Metric(
 )
 
 semantic_similarity = _with(SemanticOptions())
-
-TEXT: tuple[Metric, ...] = (semantic_similarity, *TEXT_SCORES)

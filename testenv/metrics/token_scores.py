@@ -5,18 +5,13 @@ They show what generated text hides, where one wrong token spoils all that follo
 tokenizer: models with different tokenizers can't be compared by them. Each comes with its parts by topic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["TOKEN_SCORES"]
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 NAN = float("nan")
 
@@ -60,6 +55,3 @@ def _in_parts(
     topics = np.full(len(tokens), "") if record.topics is None else record.topics
     parts = {name: of(np.ones(len(tokens), dtype=bool))}
     return parts | {f"topic {topic}": of(topics == topic) for topic in dict.fromkeys(topics.tolist()) if topic}
-
-
-TOKEN_SCORES = defined_in(globals(), Metric)

@@ -6,16 +6,11 @@ that gives none and answers -1 they are 1 for these answers and 0 for others. Ro
 defined, because nothing is unseen any more, are left out of the mean.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.gathering import defined_in
-
-__all__ = ["OPEN_WORLD"]
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 Array = NDArray[np.float64]
 NAN = float("nan")
@@ -107,6 +102,3 @@ def open_set_balanced_accuracy(record: EvaluationRecord) -> float:
     if right is None or not len(right[0]) or not len(right[1]):
         return NAN
     return float((right[0].mean() + right[1].mean()) / 2)
-
-
-OPEN_WORLD = defined_in(globals(), Metric)

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.exam.questions import About, Question, on_host
 
-__all__ = ["TeacherForced"]
-
 
 class TeacherForced(Question):
     name: ClassVar[str] = "teacher_forced"

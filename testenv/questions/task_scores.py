@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.exam.questions import About, Question, on_host
 
-__all__ = ["TaskScores"]
-
 
 class TaskScores(Question):
     name: ClassVar[str] = "task_scores"

@@ -4,8 +4,6 @@ METHODS: survey arXiv 2302.00487, scenario BBCL, recipes of F.1. Task identity i
 testing. With `batch` the samples come as an online stream, and no task is told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,9 +19,8 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.exam.scenarios.request import ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
 from ianvs.testenv.scenarios.blurring import blurry, dirichlet, disjoint_classes, gaussian_order, i_blurry
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
+from ianvs.testenv.scenarios.instance_incremental import rounds_required
 from ianvs.testenv.scenarios.streams import too_often
-
-__all__ = ["BlurredBoundary"]
 
 _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -110,12 +107,7 @@ class BlurredBoundary(ByClasses):
 
     def _without_homes(self, request: ScenarioRequest) -> tuple[Round, ...]:
         labels, _ = labels_required(request, "blurred-boundary")
-        rounds = request.rounds
-        if rounds is None:
-            refuse(request, f"say how many `rounds` the {len(labels)} samples arrive in.")
-        if rounds > len(labels):
-            message = f"{len(labels)} samples can't be cut into {rounds} rounds. Set `rounds` to {len(labels)} or less."
-            refuse(request, message, "rounds")
+        rounds = rounds_required(request, len(labels))
         if self.kind == "gaussian":
             assert self.sigma is not None
             flow = gaussian_order(

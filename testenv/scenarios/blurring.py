@@ -4,16 +4,12 @@ Recipes of METHODS F.1 (BBCL): blurry-M (Bang et al. 2021), i-Blurry-N-M (Koh et
 Gaussian schedule (Shanahan et al. 2021). In all of them every sample is used once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.scenarios.request import positions_by_class
-
-__all__ = ["blurry", "dirichlet", "disjoint_classes", "exchange", "gaussian_order", "i_blurry"]
 
 Positions = NDArray[np.int64]
 

@@ -4,11 +4,9 @@ METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known 
 (CIL), or told, so that answers are chosen among the classes of the task (TIL).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +16,6 @@ from ianvs.base.errors import closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
-
-__all__ = ["ByClasses", "ClassIncremental", "TaskIncremental", "group_name", "labels_required"]
 
 NAME_LIMIT = 32  # characters of a round's name, which heads a column of the score matrix
 
@@ -35,18 +31,20 @@ class ByClasses(Scenario):
     "overlapping" (default): a round is of all samples with one of its classes, so a sample may come again (ILOD,
     Shmelkov et al. 2017; KRT, Dong et al. 2023); "disjoint": each sample comes once, drawn, a round has a share by the
     number of its classes (CL-DETR, Liu et al. 2023); "exclusive": once, in the last round that has one of its classes
-    (PRS, Kim et al. 2020). tests: a test set is of "all" test samples (default), each asked once, or of those
-    "containing" a class of its round, which hides false alarms elsewhere.
+    (PRS, Kim et al. 2020); "refined": samples have a class and maybe its superclass, which comes in an earlier round;
+    of those with the same two, in their order, the first 60 % teach the superclass, the last 60 % the class (IIRC,
+    Abdelsalam et al. 2021, and its code). tests: a test set is of "all" test samples (default), each asked once, or of
+    those "containing" a class of its round, which hides false alarms elsewhere.
     """
 
     first: int | None = Field(None, ge=1)
     class_order: list[str | int] | str | None = None
     order_seed: int | None = Field(None, ge=0)
-    cut: Literal["overlapping", "disjoint", "exclusive"] | None = None
+    cut: Literal["overlapping", "disjoint", "exclusive", "refined"] | None = None
     tests: Literal["all", "containing"] | None = None
 
     @model_validator(mode="after")
-    def _one_order(self) -> ByClasses:
+    def _one_order(self) -> Self:
         if self.class_order is not None and self.order_seed is not None:
             raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
         if isinstance(self.class_order, str) and not re.fullmatch(r"alphabetical|shuffled_\d{1,9}", self.class_order):
@@ -59,38 +57,26 @@ class ByClasses(Scenario):
         dataset, count = request.dataset, len(request.dataset.classes)
         held = request.data_type.membership(dataset.train.y, count)
         asked_of = request.data_type.membership(dataset.test.y, count)
+        several = held is not None and asked_of is not None
         if held is not None and asked_of is not None:
-            return self._of_sets(request, held, asked_of)
-        for option in ("cut", "tests"):
-            if getattr(self, option) is not None:
-                refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
-        train, test = labels_required(request, scenario)
+            groups = self.class_groups(request)
+            taught = self._taught(request, held, groups)
+            asked = [np.flatnonzero(asked_of[:, classes].any(axis=1)) for classes in groups]
+        else:
+            for option in ("cut", "tests"):
+                if getattr(self, option) is not None:
+                    refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
+            both, groups = labels_required(request, scenario), self.class_groups(request)
+            taught, asked = ([np.flatnonzero(np.isin(y, classes)) for classes in groups] for y in both)
         rounds, tests = [], []
-        for classes in self.class_groups(request):
+        for classes, mine, containing in zip(groups, taught, asked, strict=True):
             name = group_name(request, classes)
-            taught, asked = np.flatnonzero(np.isin(train, classes)), np.flatnonzero(np.isin(test, classes))
-            for what, positions in (("training", taught), ("test", asked)):
+            for what, positions in (("training", mine), ("test", containing)):
                 if not len(positions):
                     refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
-            rounds.append(Round(name, taught, classes))
-            tests.append(TestSet(name, asked, classes))
-        return tuple(rounds), tuple(tests)
-
-    def _of_sets(
-        self, request: ScenarioRequest, train: NDArray[np.bool_], test: NDArray[np.bool_]
-    ) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
-        """Of samples of several classes. train, test: (N, C) which each has."""
-        groups = self.class_groups(request)
-        rounds, tests = [], []
-        for classes, taught in zip(groups, self._taught(request, train, groups), strict=True):
-            name = group_name(request, classes)
-            containing = np.flatnonzero(test[:, classes].any(axis=1))
-            for what, positions in (("training", taught), ("test", containing)):
-                if not len(positions):
-                    refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
-            rounds.append(Round(name, taught, classes, limited=True))
-            asked = containing if self.tests == "containing" else np.arange(len(test))
-            tests.append(TestSet(name, asked, classes))
+            rounds.append(Round(name, mine, classes, limited=several))
+            whole = several and self.tests != "containing"
+            tests.append(TestSet(name, np.arange(len(dataset.test)) if whole else containing, classes))
         return tuple(rounds), tuple(tests)
 
     def _taught(
@@ -100,6 +86,9 @@ class ByClasses(Scenario):
         within = np.stack([held[:, classes].any(axis=1) for classes in groups], axis=1)  # (N, T)
         if self.cut in (None, "overlapping"):
             return [np.flatnonzero(column) for column in within.T]
+        if self.cut == "refined":
+            given = self._refined(request, held, groups)
+            return [np.flatnonzero(given[:, classes].any(axis=1)) for classes in groups]
         rounds = np.arange(len(groups))
         if self.cut == "exclusive":
             last = np.where(within, rounds, -1).max(axis=1)
@@ -108,6 +97,29 @@ class ByClasses(Scenario):
         ends = np.cumsum([len(classes) for classes in groups]) * len(order) // sum(map(len, groups))
         parts = np.split(order, ends[:-1])
         return [np.sort(part[within[part, number]]) for number, part in enumerate(parts)]
+
+    def _refined(
+        self, request: ScenarioRequest, held: NDArray[np.bool_], groups: Sequence[tuple[int, ...]]
+    ) -> NDArray[np.bool_]:
+        """(N, C) which class each sample teaches. Of two, the superclass is what more samples have, or came first."""
+        names, given = request.dataset.classes, held.copy()
+        when = {index: k for k, classes in enumerate(groups) for index in classes}
+        combinations, of = np.unique(held, axis=0, return_inverse=True)
+        for number, labels in enumerate(combinations):
+            own = sorted(np.flatnonzero(labels).tolist(), key=lambda c: (-int(held[:, c].sum()), when[c]))
+            if len(own) > 2:
+                told = one_line([names[c] for c in own])
+                refuse(request, f"`cut: refined` is for a class and its superclass; a sample has {told}.", "cut")
+            if len(own) == 2:
+                if when[own[0]] >= when[own[1]]:
+                    told = f"'{names[own[1]]}' has the superclass '{names[own[0]]}', which does not come before it"
+                    refuse(
+                        request, f"{told}. Say the order by `class_order`, and `rounds` that part them.", "class_order"
+                    )
+                rows = np.flatnonzero(of.ravel() == number)
+                share = len(rows) * 3 // 5
+                given[rows[share:], own[0]] = given[rows[: len(rows) - share], own[1]] = False
+        return given
 
     def class_groups(self, request: ScenarioRequest) -> list[tuple[int, ...]]:
         """The classes of each round."""
@@ -169,22 +181,27 @@ class ClassIncremental(ByClasses):
     """Rounds of disjoint classes, one test set for the classes of each round."""
 
     names: ClassVar[tuple[str, ...]] = ("class-incremental", "CIL")
+    told: ClassVar[bool] = False  # whether the task is, in testing
 
     def build(self, request: ScenarioRequest) -> Exam:
-        rounds, tests = self.class_rounds(request, "class-incremental")
-        rules = Rules("class-incremental", task_in_training=True, task_in_testing=False, output_space="seen")
+        rounds, tests = self.class_rounds(request, self.names[0])
+        space = "task" if self.told else "seen"
+        rules = Rules(self.names[0], task_in_training=True, task_in_testing=self.told, output_space=space)
         return Exam(request.dataset, rounds, tests, rules)
 
 
-class TaskIncremental(ByClasses):
+class TaskIncremental(ClassIncremental):
     """The rounds of class-incremental; the task is told in testing too, and answers are chosen among its classes."""
 
     names: ClassVar[tuple[str, ...]] = ("task-incremental", "TIL")
+    told: ClassVar[bool] = True
 
     def build(self, request: ScenarioRequest) -> Exam:
-        rounds, tests = self.class_rounds(request, "task-incremental")
-        rules = Rules("task-incremental", task_in_training=True, task_in_testing=True, output_space="task")
-        return Exam(request.dataset, rounds, tests, rules)
+        exam = super().build(request)
+        if any(one.limited for one in exam.rounds):
+            message = "task-incremental needs one class per sample: these would be asked once for each of their tasks"
+            refuse(request, f"{message}, and answered differently. Use class-incremental.")
+        return exam
 
 
 def group_name(request: ScenarioRequest, classes: tuple[int, ...]) -> str:
@@ -194,16 +211,14 @@ def group_name(request: ScenarioRequest, classes: tuple[int, ...]) -> str:
     return joined if len(joined) <= NAME_LIMIT else f"{names[0]}+{len(names) - 1} more"
 
 
-def labels_required(
-    request: ScenarioRequest, what: str, option: str | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def labels_required(request: ScenarioRequest, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Class indices of (train, test), for `what`, which makes no sense without them."""
     dataset = request.dataset
     train, test = class_labels(dataset.train), class_labels(dataset.test)
     if train is None or test is None:
         message = (
             f"{what} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
-            "Use domain-incremental or instance-incremental"
+            "Use domain-incremental or instance-incremental."
         )
-        refuse(request, f"{message}, without `{option}`." if option else f"{message}.", option)
+        refuse(request, message)
     return train, test

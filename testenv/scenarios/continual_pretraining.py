@@ -4,8 +4,6 @@ METHODS: survey arXiv 2302.00487, scenario CPT. After each stage a fresh copy of
 downstream task, on labelled samples, and answers among the classes of that task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -19,8 +17,6 @@ from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import ScenarioRequest, natural_domains, positions_by_class, refuse
 from ianvs.testenv.scenarios.class_incremental import ByClasses, group_name, labels_required
-
-__all__ = ["ContinualPretraining"]
 
 _GROUPING = ("first", "class_order", "order_seed")
 

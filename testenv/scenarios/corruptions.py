@@ -5,8 +5,6 @@ Fog is a field with the spectrum of the paper's plasma fractal. What is random i
 content of the picture), so a picture looks the same whatever batch it is in.
 """
 
-from __future__ import annotations
-
 import io
 import zlib
 from collections.abc import Callable, Mapping
@@ -18,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.seeding import generator
-
-__all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption"]
 
 SEVERITIES = (1, 2, 3, 4, 5)
 _SMALL = 64  # pixels of the shorter side, below which CIFAR's parameters hold
@@ -105,15 +101,14 @@ def pixelate(x: Picture, scale: float, rng: Random) -> Picture:
     """Fewer pixels, each the mean of what it stands for."""
     from PIL import Image
 
-    height, width, channels = x.shape
+    height, width = x.shape[:2]
     fewer = (max(1, int(width * scale)), max(1, int(height * scale)))
-    planes = []
-    for channel in range(channels):
-        plane = Image.fromarray(x[..., channel].astype(np.float32))
-        planes.append(
-            np.asarray(plane.resize(fewer, Image.Resampling.BOX).resize((width, height), Image.Resampling.BOX))
-        )
-    return np.stack(planes, axis=2).astype(np.float64)
+
+    def coarse(values: Picture) -> Picture:
+        plane = Image.fromarray(values.astype(np.float32)).resize(fewer, Image.Resampling.BOX)
+        return np.asarray(plane.resize((width, height), Image.Resampling.BOX), dtype=np.float64)
+
+    return _by_channel(coarse, x)
 
 
 def jpeg_compression(x: Picture, quality: float, rng: Random) -> Picture:
@@ -126,9 +121,11 @@ def jpeg_compression(x: Picture, quality: float, rng: Random) -> Picture:
         return np.asarray(Image.open(file))
 
     values = np.rint(x * 255).astype(np.uint8)
-    if x.shape[2] == 3:
-        return through(values) / 255
-    return np.stack([through(values[..., channel]) for channel in range(x.shape[2])], axis=2) / 255
+    return (through(values) if x.shape[2] == 3 else _by_channel(through, values)) / 255
+
+
+def _by_channel(change: Callable[[NDArray[Any]], NDArray[Any]], x: NDArray[Any]) -> NDArray[Any]:
+    return np.stack([change(x[..., channel]) for channel in range(x.shape[2])], axis=2)
 
 
 def _cloud(shape: tuple[int, ...], exponent: float, rng: Random) -> Picture:

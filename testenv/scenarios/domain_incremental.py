@@ -5,11 +5,9 @@ used in training and is hidden in testing. Multi-domain-incremental learning is 
 class list of its own, and the domain is known in testing too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -24,8 +22,6 @@ from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corrupt
 from ianvs.testenv.scenarios.grouped_classes import GroupedClasses
 from ianvs.testenv.scenarios.transforms import Permutation, Rotation
 
-__all__ = ["DomainIncremental", "MultiDomainIncremental"]
-
 _CLEAN = ("clean", "none")
 
 
@@ -36,7 +32,7 @@ class _RandomAngles(Options):
     between: list[float] = Field([0.0, 180.0], min_length=2, max_length=2)
 
     @model_validator(mode="after")
-    def _rising(self) -> _RandomAngles:
+    def _rising(self) -> Self:
         if not self.between[0] < self.between[1]:
             raise ValueError("`between` names the smaller angle first.")
         return self
@@ -75,7 +71,7 @@ class DomainIncremental(Scenario):
     seed: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
-    def _one_way(self) -> DomainIncremental:
+    def _one_way(self) -> Self:
         made = {
             "permutation": self.permutation,
             "rotation": self.rotation is not None,

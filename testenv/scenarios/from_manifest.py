@@ -1,7 +1,5 @@
 """The exam that a file holds, whatever recipe made it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -10,8 +8,6 @@ from ianvs.base.errors import DataError, shown_path
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.manifest import load_manifest, read_manifest
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, refuse
-
-__all__ = ["FromManifest"]
 
 
 class FromManifest(Scenario):

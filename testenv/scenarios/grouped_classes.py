@@ -4,8 +4,6 @@ The domain-incremental scenario of Split MNIST (van de Ven & Tolias 2019, arXiv 
 of two digits the question is "is it the first or the second digit of its pair?", for the digits in order y mod 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +11,6 @@ import numpy as np
 from ianvs.exam.scenarios.exam import Exam, Rules
 from ianvs.exam.scenarios.request import ScenarioRequest, refuse
 from ianvs.testenv.scenarios.class_incremental import ByClasses
-
-__all__ = ["GroupedClasses"]
 
 
 class GroupedClasses(ByClasses):

@@ -3,9 +3,7 @@
 METHODS: survey arXiv 2302.00487, scenario IIL. There is one task, so there is no identity to know.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -13,8 +11,6 @@ from pydantic import Field, model_validator
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
-
-__all__ = ["InstanceIncremental"]
 
 
 class InstanceIncremental(Scenario):
@@ -32,7 +28,7 @@ class InstanceIncremental(Scenario):
     test: Literal["shared", "per_round"] = "shared"
 
     @model_validator(mode="after")
-    def _one_mode(self) -> InstanceIncremental:
+    def _one_mode(self) -> Self:
         if self.mode == "sizes" and self.sizes is None:
             raise ValueError("`mode: sizes` needs `sizes`, the number of samples of each round.")
         if self.mode == "equal" and self.sizes is not None:
@@ -61,17 +57,23 @@ class InstanceIncremental(Scenario):
         return Exam(dataset, rounds, tests, rules)
 
     def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
-        sizes, rounds = self.sizes, request.rounds
+        sizes = self.sizes
         if sizes is None:
-            if rounds is None:
-                refuse(request, f"say how many `rounds` the {count} samples arrive in.")
-            if rounds > count:
-                message = f"{count} samples can't be cut into {rounds} rounds. Set `rounds` to {count} or less."
-                refuse(request, message, "rounds")
-            return [len(part) for part in np.array_split(np.arange(count), rounds)]
+            return [len(part) for part in np.array_split(np.arange(count), rounds_required(request, count))]
         if min(sizes) < 1 or sum(sizes) != count:
             message = (
                 f"`sizes` sums to {sum(sizes)}; it must share out all {count} training samples, at least 1 to a round."
             )
             refuse(request, message, "sizes")
         return sizes
+
+
+def rounds_required(request: ScenarioRequest, count: int) -> int:
+    """How many rounds `count` samples are cut into."""
+    rounds = request.rounds
+    if rounds is None:
+        refuse(request, f"say how many `rounds` the {count} samples arrive in.")
+    if rounds > count:
+        message = f"{count} samples can't be cut into {rounds} rounds. Set `rounds` to {count} or less."
+        refuse(request, message, "rounds")
+    return rounds

@@ -4,11 +4,9 @@ Bendale & Boult 2015 (CVPR, open world recognition): after each round a learner 
 some of them, and has to tell that it doesn't know the others. Here these are classes, or domains, of rounds to come.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -20,8 +18,6 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules
 from ianvs.exam.scenarios.request import ScenarioRequest
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
 from ianvs.testenv.scenarios.domain_incremental import DomainIncremental
-
-__all__ = ["OpenWorld"]
 
 
 class OpenWorld(ByClasses):
@@ -39,7 +35,7 @@ class OpenWorld(ByClasses):
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _classes_or_domains(self) -> OpenWorld:
+    def _classes_or_domains(self) -> Self:
         own = {"first", "class_order", "order_seed", "returning", "seed"} & self.model_fields_set
         if self.domains is not None and own:
             raise ValueError(f"`{min(own)}` is for rounds of classes, and `domains` makes rounds of domains. Keep one.")

@@ -4,8 +4,6 @@ METHODS: survey arXiv 2302.00487, scenarios TFCL and OCL. A learner is handed sm
 nor where a round begins or ends. Task-free: as many passes over a chunk as it likes; online: each sample once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
@@ -16,8 +14,6 @@ from pydantic import Field
 from ianvs.exam.scenarios.exam import Exam, Rules, Stream
 from ianvs.exam.scenarios.request import ScenarioRequest, everything_asked, named_rounds, natural_domains
 from ianvs.testenv.scenarios.class_incremental import ByClasses
-
-__all__ = ["Online", "TaskFree", "too_often"]
 
 
 class TaskFree(ByClasses):

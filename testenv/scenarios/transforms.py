@@ -14,8 +14,6 @@ from ianvs.base.seeding import generator
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Permutation", "Rotation"]
-
 
 @dataclass(frozen=True)
 class Permutation:

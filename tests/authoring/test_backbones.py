@@ -134,7 +134,8 @@ def test_a_file_in_torchs_cache_is_found_by_the_name_of_its_weights(tmp_path, mo
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "resnet18-f37072fd.pth").write_bytes(resnet_file.read_bytes())
-    learner = TorchLearner(network="resnet18", weights="IMAGENET1K_V1", frozen=True)
+    said = {"picture_size": 32, "interpolation": "bilinear", "crop": "none", "scale": "symmetric"}
+    learner = TorchLearner(network="resnet18", weights="IMAGENET1K_V1", frozen=True, **said)
     by_file = TorchLearner(network="resnet18", weights=str(resnet_file), frozen=True)
     both = [each.features(pictures(labelled=False), **CONTEXT) for each in (learner, by_file)]
     np.testing.assert_array_equal(*both)

@@ -115,6 +115,20 @@ def test_training_predicting_and_loading_leave_torchs_own_generator_alone(tmp_pa
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.parametrize("kind", ["detection", "multilabel", "regression", "segmentation", "text"])
+def test_labels_that_are_no_classes_are_refused_where_answers_are_classes(kind):
+    facts = {"kind": kind, "shape": (8, 8, 3), "num_classes": 4}
+
+    class Own(TorchLearner):
+        def predict(self, data, **context):
+            return []
+
+    with pytest.raises(PluginError, match=f"TorchLearner answers one class for each sample, .* one of {kind}"):
+        TorchLearner().check_exam(**facts)
+    Own().check_exam(**facts)
+    TorchLearner().check_exam(**facts | {"kind": "an author's own"})
+
+
 class Dropping(TorchLearner):
     """A network of its own, with randomness of its own."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.testalgorithms import exam_of_arrays, exam_of_scenes, talks
+from tests.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
 TRANSFORMER = {"epochs": 2, "batch_size": 64, "learning_rate": 0.003, "optimizer": "adam"}
@@ -119,6 +119,10 @@ CLASSIFIERS = {
     "icarl": classifier("icarl", "ICaRL", capacity=60),
     "wa": classifier("wa", "WA", capacity=60),
     "lucir": classifier("lucir", "LUCIR", capacity=60),
+    "bic": classifier("bic", "BiC", capacity=60, correction_epochs=10),
+    "dynamic er": classifier("dynamic_er", "DynamicER", capacity=60, head_epochs=2),
+    "dynamic er, aligned": classifier("dynamic_er", "DynamicER", capacity=60, balance="align"),
+    "foster": classifier("foster", "FOSTER", capacity=60),
     "mas": classifier("mas", "MAS"),
     "rwalk": classifier("rwalk", "RWalk"),
     "replay of exemplars": classifier("replay", "Replay", capacity=60, selection="herding"),
@@ -133,10 +137,19 @@ CLASSIFIERS = {
     "ncm": classifier("ncm", "NCM", draws=False),
     "slda": classifier("slda", "SLDA", draws=False),
     "ranpac": classifier("ranpac", "RanPAC", width=200),
+    "ranpac, tuned in the first round": classifier("ranpac", "RanPAC", width=200, tuning="finetune", network="mlp"),
+    "simplecil": classifier("simplecil", "SimpleCIL", draws=False),
+    "aper": classifier("aper", "APER", tuning="finetune", network="mlp"),
+    "slca": classifier("slca", "SLCA", head_learning_rate=0.1, alignment_epochs=2, alignment_samples=32),
 }
 TOLD_THE_TASK = {"packnet": classifier("packnet", "PackNet", told=True, epochs=3)}
 TRANSFORMERS = {
+    "ease": transformer("ease", "EASE", bottleneck=4),
+    "sd-lora": transformer("sd_lora", "SDLoRA", rank=3),
+    "aper, adapters": transformer("aper", "APER", bottleneck=4),
     "l2p": transformer("l2p", "L2P", pool=4, length=2, chosen=2),
+    "dualprompt": transformer("dualprompt", "DualPrompt", general_length=2, length=3),
+    "coda-prompt": transformer("coda_prompt", "CODAPrompt", per_round=3, length=4, orthogonality=0.1, rounds=2),
     "inflora": transformer("inflora", "InfLoRA", rank=3),
 }
 
@@ -161,6 +174,36 @@ SEGMENTERS = {
     "segmentation, single task": segmenter("segmentation.single_task", "SingleTask"),
     "segmentation, lwf": segmenter("segmentation.lwf", "LwF"),
     "segmentation, replay": segmenter("segmentation.replay", "Replay", capacity=6),
+}
+
+# Boxes and several labels, in two rounds of shapes.
+
+
+def of_shapes(place: str, name: str, **options: Any) -> Candidate:
+    several = place.startswith("multilabel")
+
+    def teach(learner: Any, k: int, seed: int) -> None:
+        exam_of_shapes.teach(learner, k, several=several, seed=seed)
+
+    def said(learner: Any, k: int, seed: int) -> Any:
+        found = exam_of_shapes.answers(learner, k, seed=seed)
+        return found if several else np.concatenate([np.column_stack(list(one.values())) for one in found])
+
+    return Candidate(place, name, {**exam_of_shapes.SHORT, **options}, teach, said, rounds=2)
+
+
+SHAPES = {
+    "boxes, finetune": of_shapes("detection.finetune", "DetectionFinetune"),
+    "boxes, replay": of_shapes("detection.replay", "DetectionReplay", capacity=10),
+    "boxes, lwf": of_shapes("detection.lwf", "DetectionLwF"),
+    "boxes, pseudo-labels": of_shapes("detection.pseudo_labels", "DetectionPseudoLabels", threshold=0.1),
+    "boxes, joint": of_shapes("detection.joint", "DetectionJoint"),
+    "several labels, finetune": of_shapes("multilabel.finetune", "MultilabelFinetune"),
+    "several labels, replay": of_shapes("multilabel.replay", "MultilabelReplay", capacity=10),
+    "several labels, prs": of_shapes("multilabel.prs", "MultilabelPRS", capacity=10),
+    "several labels, ocdm": of_shapes("multilabel.ocdm", "MultilabelOCDM", capacity=10),
+    "several labels, pseudo-labels": of_shapes("multilabel.pseudo_labels", "MultilabelPseudoLabels"),
+    "several labels, joint": of_shapes("multilabel.joint", "MultilabelJoint"),
 }
 
 # Language.
@@ -194,7 +237,7 @@ TALKERS = {
     "language, multi-task": talker("multi_task", "MultiTask"),
 }
 
-EVERY = {**CLASSIFIERS, **TOLD_THE_TASK, **TRANSFORMERS, **SEGMENTERS, **TALKERS}
+EVERY = {**CLASSIFIERS, **TOLD_THE_TASK, **TRANSFORMERS, **SEGMENTERS, **SHAPES, **TALKERS}
 
 
 def weights(learner: Any) -> list[torch.Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -48,10 +48,17 @@ def tokens(w: dict[str, Tensor], x: Tensor) -> Tensor:
     return torch.cat([w["class_token"].expand(len(x), 1, WIDTH), patches], 1) + w["position"]
 
 
-def encode(w: dict[str, Tensor], t: Tensor, qkv: Sequence[Tensor] | None = None) -> tuple[Tensor, list[Tensor]]:
+def encode(
+    w: dict[str, Tensor],
+    t: Tensor,
+    qkv: Sequence[Tensor] | None = None,
+    adapters: Sequence[Callable[[Tensor], Tensor]] | None = None,
+    prefixes: Mapping[int, tuple[Tensor, Tensor]] | None = None,
+) -> tuple[Tensor, list[Tensor]]:
     """What the blocks make of tokens t (N, T, D), and what each attention was given (N, T, D).
 
-    qkv: (3D, D) matrices of the attentions in place of their own.
+    qkv: (3D, D) matrices of the attentions in place of their own. adapters: (N, T, D) -> (N, T, D), beside each MLP.
+    prefixes: by block, from 0, keys and values (N, l, D) of further tokens that the attention looks at.
     """
     given = []
     for i in range(DEPTH):
@@ -59,11 +66,16 @@ def encode(w: dict[str, Tensor], t: Tensor, qkv: Sequence[Tensor] | None = None)
         h = layer_norm(t, (WIDTH,), b["norm1.weight"], b["norm1.bias"])
         given.append(h)
         of_all = linear(h, b["self_attn.in_proj_weight"] if qkv is None else qkv[i], b["self_attn.in_proj_bias"])
-        q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in of_all.chunk(3, 2))
+        q, k, v = of_all.chunk(3, 2)
+        if prefixes and i in prefixes:
+            k, v = torch.cat([prefixes[i][0], k], 1), torch.cat([prefixes[i][1], v], 1)
+        q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in (q, k, v))
         looked = (q @ k.transpose(2, 3) / math.sqrt(WIDTH // HEADS)).softmax(3) @ v
         t = t + linear(looked.transpose(1, 2).flatten(2), b["self_attn.out_proj.weight"], b["self_attn.out_proj.bias"])
+        more = 0.0 if adapters is None else adapters[i](t)
         h = layer_norm(t, (WIDTH,), b["norm2.weight"], b["norm2.bias"])
         t = t + linear(gelu(linear(h, b["linear1.weight"], b["linear1.bias"])), b["linear2.weight"], b["linear2.bias"])
+        t = t + more
     return layer_norm(t, (WIDTH,), w[f"blocks.{DEPTH}.weight"], w[f"blocks.{DEPTH}.bias"]), given
 
 

@@ -9,7 +9,7 @@ their experiments fit the first classes at once (line 116), ours begins with not
 
 RanPAC (McDonnell et al. 2023, arXiv 2307.02251, eq. 4 to 6 and algorithm 1), as in RanPAC/RanPAC 012927f, RanPAC.py:
 119-125 and 138-150. Theirs holds out the last fifth of a shuffled round, ours every fifth sample; both are draws. Its
-training in the first round is left out.
+training in the first round is in test_aper.py.
 
 Outputs of classes that were not taught have weights of 0 and a bias of -1e9 (ours).
 """
@@ -19,6 +19,7 @@ import torch
 from ianvs.authoring import ClosedFormLearner
 from ianvs.testalgorithms.ncm.basemodel import NCM
 from ianvs.testalgorithms.ranpac.basemodel import RanPAC
+from ianvs.testalgorithms.simplecil.basemodel import SimpleCIL
 from ianvs.testalgorithms.slda.basemodel import SLDA
 from tests.conformance.kit import Mutant
 from tests.conformance.vision import vision
@@ -84,7 +85,8 @@ def slda(exam, shrinkage, exact=False):
         yield exam.after(net, k)
 
 
-def ranpac(exam, width, all_rounds=False):
+def ranpac(exam, width, all_rounds=False, first=None):
+    """first: (body, D) trains the body in the first round, if it is given."""
     net, errors = frozen(exam), {}
     body, features = net[:-1], net[-1].in_features
     R = torch.randn(features, width)
@@ -97,6 +99,8 @@ def ranpac(exam, width, all_rounds=False):
 
     for k in exam.rounds:
         x, y = exam.data(k)
+        if k == 1 and first is not None:
+            first(body, features)
         body.eval()
         h, target = projected(x), torch.nn.functional.one_hot(y, exam.classes).double()
         for one, t in zip(h, target, strict=True):
@@ -162,6 +166,13 @@ CHECKS = [
         naive_options={"distance": "cosine"},
         network="mlp",
         distance="cosine",
+    ),
+    vision(
+        SimpleCIL,
+        means,
+        [*SUMS, Mutant("length", "return normalize(m)", "return m", NCM)],
+        naive_options={"distance": "cosine"},
+        network="mlp",
     ),
     vision(
         SLDA,

@@ -96,10 +96,11 @@ def naive(exam, *, rank, kept, rounds=None):
 
 
 def seen(learner):
-    layers = learner.network[0].body.attentions()
-    planes = [change.B.T @ change.B for change in learner.changes]
-    spans = [change.M @ change.M.T for change in learner.changes]
-    return [*learner.network[-1].parameters(), *(layer.in_proj_weight for layer in layers), *planes, *spans]
+    body, head = learner.network
+    weights = [getattr(*block.weights("key")[:2]) for block in body.frozen.body.blocks]  # packed: of all three
+    planes = [change.B.T @ change.B for change in body.changes]
+    spans = [change.M @ change.M.T for change in body.changes]
+    return [*head.parameters(), *weights, *planes, *spans]
 
 
 SLIPS = [
@@ -120,8 +121,8 @@ SLIPS = [
     ),
     Mutant(
         "queries",
-        "torch.cat([queries, rest",
-        "torch.cat([queries + (self.A @ self.B)[: len(queries)], rest",
+        '(("key", slice(0, width)),',
+        '(("query", slice(0, width)),',
         KeyValueChange,
     ),
 ]

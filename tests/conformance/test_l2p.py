@@ -22,7 +22,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 from ianvs.testalgorithms.l2p.basemodel import L2P
-from ianvs.testalgorithms.l2p.prompted import Prompted
+from ianvs.testalgorithms.l2p.prompted import PromptPool
+from ianvs.testalgorithms.prompts import PromptLearner
 from tests.conformance.kit import After, Mutant
 from tests.conformance.pictures import Pictures, body_weights, encode, pictures, tokens
 
@@ -70,13 +71,18 @@ def seen(learner):
 
 
 SLIPS = [
-    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits"),
-    Mutant("sign", "loss + self.pull", "loss - self.pull"),
-    Mutant("factor", ".sum(1).mean()", ".mean()", Prompted),
-    Mutant("a detach too many", "normalize(self.keys).T", "normalize(self.keys).T.detach()", Prompted),
-    Mutant("position", " + vit.position[:, :1]", "", Prompted),
-    Mutant("order of tokens", "[tokens[:, :1], prompts, tokens[:, 1:]]", "[prompts, tokens]", Prompted),
-    Mutant("sign", "query @ normalize(self.keys).T", "-query @ normalize(self.keys).T", Prompted),
+    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits", PromptLearner),
+    Mutant("sign", "loss + self.price", "loss - self.price", PromptLearner),
+    Mutant("factor", ".sum(1).mean()", ".mean()", PromptPool),
+    Mutant("a detach too many", "normalize(self.keys).T", "normalize(self.keys).T.detach()", PromptPool),
+    Mutant("position", " + body.class_position()", "", PromptPool),
+    Mutant(
+        "order of tokens",
+        "[tokens[:, : body.special], prompts, tokens[:, body.special :]]",
+        "[prompts, tokens]",
+        PromptPool,
+    ),
+    Mutant("sign", "normalize(self.query(x))", "-normalize(self.query(x))", PromptPool),
     Mutant("factor", '"clip_norm": 1.0', '"clip_norm": None'),
 ]
 EXAM = Pictures(learning_rate=0.003)

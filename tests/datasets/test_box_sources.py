@@ -11,6 +11,9 @@ from PIL import Image
 
 import ianvs
 from ianvs.base.errors import ConfigError
+from ianvs.config.spec import DatasetSpec
+from ianvs.testenv.data_types.detection import box_sources
+from ianvs.testenv.data_types.detection.coco_json import read_coco
 from tests.edits import edited
 from tests.jobs import write_job
 
@@ -177,3 +180,26 @@ def test_boxes_of_an_authors_paths_move_with_the_size_too(tmp_path: Path) -> Non
     assert found.status == "finished", found.failure
     assert found.metrics["AP"] == pytest.approx(1, rel=0, abs=1e-15)
     assert np.isfinite(found.matrices["AP"].values).all()
+
+
+def test_a_json_is_read_once_in_a_process_while_it_stays_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(
+        box_sources, "read_coco", lambda file, pictures: read.append(file.name) or read_coco(file, pictures)
+    )
+    spec = DatasetSpec(name="coco", root=tmp_path)
+    coco(tmp_path)
+    source = box_sources.Coco(
+        train_annotations="train.json", test_annotations="val.json", train_pictures="train2017", test_pictures="val2017"
+    )
+    assert source.check(spec) == []
+    before = source.fingerprint(spec, tmp_path / "cache")
+    assert source.load(spec, tmp_path / "cache").train.y[0]["boxes"] == [BOX]
+    assert read == ["train.json", "val.json"]
+    train = tmp_path / "train.json"
+    train.write_text(edited(train.read_text(), "   16,\n", "   15.5,\n"))
+    assert source.fingerprint(spec, tmp_path / "cache") != before
+    assert source.load(spec, tmp_path / "cache").train.y[0]["boxes"] == [[8, 4, 23.5, 12]]
+    assert read == ["train.json", "val.json", "train.json"]

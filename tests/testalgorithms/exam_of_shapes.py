@@ -53,12 +53,12 @@ def scenes(k, count=40, several=False, texture="plain"):
     return Scenes(x[kept], multi_hot(labels) if several else labels, ids[kept])
 
 
-def context(k, seed=5):
-    return {"round": k, "num_classes": NUM_CLASSES, "classes_seen": sum(ROUNDS[:k], ()), "seed": seed}
+def context(k, seed=5, **more):
+    return {"round": k, "num_classes": NUM_CLASSES, "classes_seen": sum(ROUNDS[:k], ()), "seed": seed, **more}
 
 
 def teach(learner, k, several=False, **how):
-    """One call of train(), for round k = 1, 2."""
+    """One call of train(), for round k = 1, 2. how: seed, device."""
     given = context(k, **how)
     if getattr(learner, "sees_past_rounds", False):
         given["train_rounds"] = tuple(scenes(j, several=several) for j in range(1, k + 1))
@@ -66,7 +66,7 @@ def teach(learner, k, several=False, **how):
     return learner
 
 
-def answers(learner, k, count=12):
-    """Of new pictures, after round k."""
+def answers(learner, k, count=12, **how):
+    """Of new pictures, after round k; of an untrained learner for k = 0."""
     x, _ = make_shapes("plain", count, 32, part="test")
-    return learner.predict(Scenes(x), **context(k))
+    return learner.predict(Scenes(x), **context(k, **how))

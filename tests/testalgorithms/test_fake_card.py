@@ -10,7 +10,7 @@ import torch
 
 from ianvs.authoring import TorchLearner
 from ianvs.testalgorithms.routing import routers
-from tests.testalgorithms import exam_of_arrays, exam_of_scenes, talks
+from tests.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
 from tests.testalgorithms.fake_card import card
 
 ROOT = Path(__file__).resolve().parents[2] / "testalgorithms"
@@ -23,6 +23,9 @@ MAY_WAIT = {
     ".cpu()  # a card is waited for once": "GEM's quadratic program is solved on the processor, by scipy",
     "if not self.new or not bool(old.any())": "LUCIR: how many exemplars of old classes a batch holds decides its mean",
     "cosines[old]": "the same",
+    "return rows[:, used], held[:, used]": "a picture has few boxes for its room: what is empty in a batch is left out",
+    "held.nonzero(as_tuple=True)": "the same: boxes are looked for in the cells that hold one",
+    "labels = torch.cat([self.y, y]).cpu()": "OCDM and PRS choose among samples one by one, on the processor",
     "dynamic_ratio(*row)": "CIA weighs its average by ratios that are numbers",
     "clip_grad_norm_": "no wait: torch asks by ways of its own on which device gradients lie, and finds the processor",
 }
@@ -43,8 +46,13 @@ def methods():
 METHODS = methods()
 SCENES = [name for name in METHODS if name.startswith(("segmentation", "mdil_ss"))]
 TALKS = [name for name in METHODS if name.startswith("language")]
-OWN_LABELS = [name for name in METHODS if name.startswith(("detection", "multilabel"))]  # have tests of their own
-ARRAYS = [name for name in METHODS if name not in (*SCENES, *TALKS, *OWN_LABELS)]
+SHAPES = [name for name in METHODS if name.startswith(("detection", "multilabel"))]
+ARRAYS = [name for name in METHODS if name not in (*SCENES, *TALKS, *SHAPES)]
+
+
+def on_tokens(method):
+    """Whether a method is one for transformers, which are slow."""
+    return method().architecture == "vit"
 
 
 class Arrays:
@@ -52,10 +60,12 @@ class Arrays:
 
     def __init__(self, method, **options):
         self.exam = exam_of_arrays.digits()
-        few, small = (40, {"hidden": 32}) if method.__name__ not in ("L2P", "InfLoRA") else (20, {"batch_size": 4})
+        few, small = (20, {"batch_size": 4}) if on_tokens(method) else (40, {"hidden": 32})
         self.exam.rounds = [(x[:few], y[:few]) for x, y in self.exam.rounds[:2]]
         if method.__name__ == "RanPAC":
             small["width"] = 50
+        if method.__name__ == "CODAPrompt":
+            small["optimizer"] = "sgd"  # Adam would divide gradients by their size, some of which are rounding
         self.tells = method.__name__ == "PackNet"
         self.learner = method(**{**SHORT, **small, **options})
 
@@ -89,6 +99,23 @@ class Scenes:
         return exam_of_scenes.answers(self.learner, max(0, k - 1), k, device=device) if k else np.empty(0)
 
 
+class Shapes:
+    """Two rounds of scenes with two shapes each, with boxes or several labels."""
+
+    def __init__(self, method, **options):
+        self.several = method.__name__.startswith("Multilabel")
+        plain = {"optimizer": "sgd", "learning_rate": 0.01}  # moments of gradients near 0 are much of their rounding
+        self.learner = method(**{**exam_of_shapes.SHORT, **plain, **options})
+
+    def teach(self, k, device):
+        exam_of_shapes.teach(self.learner, k, several=self.several, device=device)
+
+    def ask(self, k, device):
+        said = exam_of_shapes.answers(self.learner, k, device=device)
+        rows = said if self.several else np.concatenate([np.column_stack(list(one.values())) for one in said])
+        return np.round(rows, 2)  # a sum on a card is added up in another order
+
+
 class Talks:
     """Two rounds of a few conversations, for the smallest model."""
 
@@ -106,7 +133,7 @@ class Talks:
 
 
 def exam_for(name):
-    return Scenes if name in SCENES else Talks if name in TALKS else Arrays
+    return next((exam for names, exam in ((SCENES, Scenes), (TALKS, Talks), (SHAPES, Shapes)) if name in names), Arrays)
 
 
 def results(exam, device="cpu", rounds=ROUNDS):
@@ -127,9 +154,11 @@ def test_every_entry_point_is_a_method_of_this_test_or_a_router_which_has_no_ten
 
 
 QUICK = [
-    *(name for name in ARRAYS if name not in ("l2p:L2P", "inflora:InfLoRA")),
+    *(name for name in ARRAYS if not on_tokens(METHODS[name])),
     "segmentation.finetune:FineTuning",
     "language.replay:Replay",
+    "detection.replay:DetectionReplay",
+    "multilabel.prs:MultilabelPRS",
 ]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in METHODS if name not in QUICK]
 

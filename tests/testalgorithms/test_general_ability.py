@@ -132,7 +132,7 @@ def test_a_file_that_names_no_task_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_lm_eval_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ianvs.testalgorithms.language.general_ability.find_spec", lambda name: None)
+    monkeypatch.setattr("ianvs.testalgorithms.language.model_places.find_spec", lambda name: name != "lm_eval" or None)
     with pytest.raises(PluginError, match=r"pip install 'ianvs\[general\]'"):
         LanguageLearner(**SIZE, general_tasks="arc_easy")
     LanguageLearner(**SIZE)

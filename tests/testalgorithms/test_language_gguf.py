@@ -172,6 +172,9 @@ def test_a_folder_with_two_gguf_files_is_told(made, tmp_path):
 
 
 def test_gguf_without_the_package_that_reads_it_is_told(made, monkeypatch):
-    monkeypatch.setattr(model_places, "find_spec", lambda name: None)
-    with pytest.raises(PluginError, match=r"needs gguf and accelerate to be read\. Get it by: pip install"):
+    lacking = {"gguf", "accelerate"}
+    monkeypatch.setattr(model_places, "find_spec", lambda name: None if name in lacking else object())
+    with pytest.raises(
+        PluginError, match=r"needs gguf and accelerate, which are not installed\. Get it by: pip install"
+    ):
         LanguageLearner(base_model=str(made[2]), **LORA)

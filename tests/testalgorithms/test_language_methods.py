@@ -10,6 +10,7 @@ import torch
 pytest.importorskip("transformers")
 
 from ianvs.authoring import Anchor
+from ianvs.authoring.projection import flat_gradient
 from ianvs.base.errors import PluginError
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.testalgorithms.language import LanguageLearner
@@ -17,10 +18,9 @@ from ianvs.testalgorithms.language.agem.basemodel import AGEM
 from ianvs.testalgorithms.language.averaging import DynamicAverage
 from ianvs.testalgorithms.language.cia.basemodel import CIA
 from ianvs.testalgorithms.language.conversation import conversations_of
-from ianvs.testalgorithms.language.conversation_memory import ConversationMemory
+from ianvs.testalgorithms.language.conversation_memory import ConversationMemory, memory_gradient
 from ianvs.testalgorithms.language.ewc.basemodel import EWC
 from ianvs.testalgorithms.language.gem.basemodel import GEM
-from ianvs.testalgorithms.language.gradients import flat_gradient, memory_gradient
 from ianvs.testalgorithms.language.grouping import Codebook, instruction_of, tfidf_cosines
 from ianvs.testalgorithms.language.lwf.basemodel import LwF
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.experts import MoELoraLinear, with_experts
-from ianvs.testalgorithms.language.model_loading import loading
+from ianvs.testalgorithms.language.models import loading
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from ianvs.testalgorithms.language.tuning_loop import warm_cosine
@@ -175,10 +175,10 @@ def test_a_path_that_leads_nowhere_is_told_with_where_it_was_looked_for(tmp_path
 
 
 def test_without_peft_the_remedy_is_told_before_anything_is_loaded(monkeypatch):
-    where = "ianvs.testalgorithms.language.model_options.find_spec"
+    where = "ianvs.testalgorithms.language.model_places.find_spec"
     monkeypatch.setattr(where, lambda name: None if name == "peft" else name)
     LanguageLearner(tuning="full")
-    with pytest.raises(PluginError, match=r"peft is not installed.*ianvs\[llm\]"):
+    with pytest.raises(PluginError, match=r"peft, which is not installed.*ianvs\[llm\]"):
         LanguageLearner(tuning="lora")
 
 
@@ -232,10 +232,10 @@ def test_loading_that_is_asked_for_wrongly_is_told(folder, options, why):
 
 
 def test_four_bits_without_the_package_or_without_a_card_are_told(folder, monkeypatch):
-    from ianvs.testalgorithms.language import model_loading as module
+    from ianvs.testalgorithms.language import model_places as module
 
     options = {"base_model": str(folder), "tuning": "lora", "quantize": "4bit"}
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr(module, "find_spec", lambda name: None if name == "bitsandbytes" else object())
     with pytest.raises(PluginError, match=r"needs bitsandbytes, .* pip install 'ianvs\[quantized\]'"):
         LanguageLearner(**options)
     monkeypatch.setattr(module, "find_spec", lambda name: object())

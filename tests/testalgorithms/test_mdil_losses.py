@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
 from ianvs.base.errors import PluginError
-from ianvs.testalgorithms.mdil_ss.losses import class_weights, distillation, pixel_counts, weighted_cross_entropy
+from ianvs.testalgorithms.mdil_ss.losses import class_weights, distillation, weighted_cross_entropy
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "mdil.json").read_text())
 KLD = GOLDEN["kld"]
@@ -141,14 +141,3 @@ def test_a_rarer_class_never_weighs_less(counts):
     weights = class_weights(torch.tensor([*counts, 7])).tolist()[:-1]
     from_rare_to_common = [weight for _, weight in sorted(zip(counts, weights, strict=True), key=lambda pair: pair[0])]
     assert all(rare >= common for rare, common in pairwise(from_rare_to_common))
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
-def test_ignored_pixels_count_for_the_last_class(dtype):
-    labels = torch.tensor([[[0, 0, 2], [3, 255, 255]]], dtype=dtype)
-    assert pixel_counts(labels, 4).tolist() == [2, 0, 1, 3]
-
-
-def test_labels_outside_the_classes_are_named():
-    with pytest.raises(PluginError, match=r"labels \[4, 9\] in a domain of 4 classes"):
-        pixel_counts(torch.tensor([0, 4, 9, 255]), 4)

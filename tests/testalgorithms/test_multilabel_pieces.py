@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.multilabel import label_memories as memories
-from ianvs.testalgorithms.multilabel import multilabel_losses as losses
+from ianvs.testalgorithms.multilabel import multilabel_learner as losses
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "multilabel.json").read_text())["ocdm"]
 

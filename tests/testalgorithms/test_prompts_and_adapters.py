@@ -1,10 +1,13 @@
-"""L2P and InfLoRA: what they train and store, and what every method promises."""
+"""Prompts and InfLoRA: what they train and store, and what every method promises."""
 
 import numpy as np
 import pytest
 import torch
 
 from ianvs.authoring import TorchLearner
+from ianvs.base.errors import PluginError
+from ianvs.testalgorithms.coda_prompt.basemodel import CODAPrompt
+from ianvs.testalgorithms.dualprompt.basemodel import DualPrompt
 from ianvs.testalgorithms.inflora.basemodel import InfLoRA
 from ianvs.testalgorithms.inflora.key_value import attention_inputs
 from ianvs.testalgorithms.l2p.basemodel import L2P
@@ -14,9 +17,11 @@ from tests.testalgorithms.test_every_scenario import chunks, context, flat, in_t
 SHORT = {"epochs": 2, "batch_size": 64, "learning_rate": 0.003, "optimizer": "adam"}
 METHODS = {
     "l2p": lambda **more: L2P(**{"pool": 4, "length": 2, "chosen": 2, **SHORT, **more}),
+    "dualprompt": lambda **more: DualPrompt(**{"general_length": 2, "length": 3, **SHORT, **more}),
+    "coda-prompt": lambda **more: CODAPrompt(**{"per_round": 3, "length": 4, **SHORT, **more}),
     "inflora": lambda **more: InfLoRA(**{"rank": 3, **SHORT, **more}),
 }
-both = pytest.mark.parametrize("make", METHODS.values(), ids=METHODS)
+each_of_them = pytest.mark.parametrize("make", METHODS.values(), ids=METHODS)
 
 
 def small(rounds=3):
@@ -43,8 +48,8 @@ def test_a_round_of_inflora_changes_nothing_for_inputs_that_earlier_rounds_need(
     exam = small()
     learner = METHODS["inflora"](kept=0.95, learning_rate=0.02)
     teach(learner, exam, 1, seed=2)
-    layers = learner.network[0].body.attentions()
-    spans = [change.M.clone() for change in learner.changes]
+    layers = [block.layer.self_attn for block in learner.network[0].frozen.body.blocks]
+    spans = [change.M.clone() for change in learner.network[0].changes]
     before = [layer.in_proj_weight.detach().clone() for layer in layers]
     teach(learner, exam, 2, seed=2)
     for M, old, layer in zip(spans, before, layers, strict=True):
@@ -63,7 +68,7 @@ def test_merging_changes_no_answer():
     context_ = {"num_classes": 10, "classes_seen": (0, 1)}
     before = learner.probabilities(Data(x), **context_)
     for change, moment in zip(
-        learner.changes, attention_inputs(learner, torch.from_numpy(x).permute(0, 3, 1, 2)), strict=True
+        learner.network[0].changes, attention_inputs(learner, torch.from_numpy(x).permute(0, 3, 1, 2)), strict=True
     ):
         assert change.A.abs().max() > 0
         change.merge(moment, 0.9)
@@ -71,7 +76,7 @@ def test_merging_changes_no_answer():
     np.testing.assert_allclose(learner.probabilities(Data(x), **context_), before, atol=1e-5)
 
 
-@both
+@each_of_them
 def test_only_what_is_new_is_trained_and_stored_and_it_goes_on_from_there(make, trained_vit, tmp_path):
     exam = small()
     learner, resumed = make(weights=str(trained_vit)), make(weights=str(trained_vit))
@@ -84,9 +89,7 @@ def test_only_what_is_new_is_trained_and_stored_and_it_goes_on_from_there(make, 
             (kept,) = [
                 found
                 for own, found in values.items()
-                if own.replace("parametrizations.in_proj_weight.original", "in_proj_weight").endswith(
-                    f"body.{name[2:]}"
-                )
+                if own.replace("parametrizations.in_proj_weight.original", "in_proj_weight").endswith(f".{name[2:]}")
             ]
             assert torch.equal(kept, value), name
     file = learner.save(tmp_path / "model")
@@ -101,7 +104,7 @@ def test_only_what_is_new_is_trained_and_stored_and_it_goes_on_from_there(make, 
     np.testing.assert_array_equal(*(each.probabilities(Data(exam.tests[0][0]), **asked) for each in (learner, resumed)))
 
 
-@both
+@each_of_them
 def test_it_takes_tasks_streams_and_missing_labels(make):
     exam = small(2)
     learner = in_tasks(make(), exam, rounds=2)
@@ -116,17 +119,105 @@ def test_it_takes_tasks_streams_and_missing_labels(make):
     assert flat(silent).isfinite().all()
 
 
-@both
+@each_of_them
 def test_it_takes_continual_pre_training(make):
     assert flat(pretrained(make(), digits())).isfinite().all()
 
 
-def test_an_answer_of_l2p_does_not_depend_on_what_else_is_asked():
+# Prompts.
+
+prompting = pytest.mark.parametrize("make", [METHODS[name] for name in ("l2p", "dualprompt", "coda-prompt")])
+
+
+@prompting
+def test_an_answer_does_not_depend_on_what_else_is_asked(make):
     exam = small()
-    learner = METHODS["l2p"](chosen=1)
-    teach(learner, exam, 1, seed=2)
+    learner = make()
+    for k in (1, 2):
+        teach(learner, exam, k, seed=2)
     with torch.no_grad():
-        learner.network[0].keys.copy_(torch.randn(4, 96, generator=torch.Generator().manual_seed(0)))
-    x, asked = exam.tests[0][0], {"num_classes": 10, "classes_seen": (0, 1), "seed": 2}
+        learner.network[0].keys.normal_(generator=torch.Generator().manual_seed(0))
+    x, asked = exam.tests[0][0], {"num_classes": 10, "classes_seen": exam.seen(2), "seed": 2}
     alone = np.concatenate([learner.probabilities(Data(one[None]), **asked) for one in x])
     np.testing.assert_allclose(learner.probabilities(Data(x), **asked), alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [METHODS["dualprompt"], METHODS["coda-prompt"]])
+def test_prompts_of_earlier_rounds_stay_whatever_the_optimiser_keeps_and_those_after_the_last_round_go_on(make):
+    exam = small()
+    learner = make(rounds=2, weight_decay=0.1, keep_optimizer=True)
+    prompted, values = None, []
+    for k in (1, 2, 3):
+        teach(learner, exam, k, seed=2)
+        prompted = learner.network[0]
+        values.append({name: prompted.every(name).detach().clone() for name in prompted.shapes})
+        assert learner.remark == ("it has prompts for 2 rounds; later rounds trained the last ones on" if k > 2 else "")
+    for name in prompted.shapes:
+        first, second, third = (after[name] for after in values)
+        assert torch.equal(first[0], second[0])
+        assert torch.equal(first[0], third[0])
+        assert not torch.equal(first[1], second[1])
+        assert not torch.equal(second[1], third[1])
+
+
+def test_new_components_are_of_length_1_and_at_right_angles_to_each_other_and_to_those_that_have_not_moved():
+    learner = METHODS["coda-prompt"](epochs=0)
+    exam = small()
+    for k in (1, 2, 3):
+        teach(learner, exam, k, seed=2)
+    prompted = learner.network[0]
+    for name in prompted.shapes:
+        for block in prompted.every(name)[:3].transpose(0, 1).flatten(3).flatten(1, 2):
+            torch.testing.assert_close(block @ block.T, torch.eye(9), atol=1e-5, rtol=0)
+
+
+@prompting
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"network": "mlp"}, "works on the tokens of a vision transformer. Set network to"),
+        ({"network": "resnet"}, "works on the tokens of a vision transformer. Set network to"),
+        ({"lora_rank": 4}, "omit `frozen` and `lora_rank`"),
+    ],
+)
+def test_what_has_no_tokens_or_is_no_frozen_network_is_refused_before_anything_is_trained(make, options, said):
+    with pytest.raises(PluginError, match=said):
+        make(**options).check_exam(kind="classification", shape=(8, 8, 1), num_classes=10)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("dualprompt", {"expert": [3, 5]}, r"the blocks 1 to 4; prompts can't be in \[3, 5\]"),
+        ("dualprompt", {"general": [2, 3]}, "block 3 can't be in both"),
+        ("coda-prompt", {"blocks": [0, 1]}, r"the blocks 1 to 4; prompts can't be in \[0, 1\]"),
+    ],
+)
+def test_a_block_that_is_not_there_is_refused_before_anything_is_trained(name, options, said):
+    with pytest.raises(PluginError, match=said):
+        METHODS[name](**options).check_exam(kind="classification", shape=(8, 8, 1), num_classes=10)
+
+
+@prompting
+@pytest.mark.parametrize("network", ["timm/test_vit", "timm/vit_tiny_patch16_224"])
+def test_a_round_on_a_transformer_of_timm_trains_prompts_and_head_alone_and_goes_on_after_loading(
+    make, network, tmp_path
+):
+    pytest.importorskip("timm")
+    options = {"network": network, "picture_size": 32, "epochs": 1}
+    learner, resumed = make(**options), make(**options)
+    exam = small(2)
+    learner.check_exam(kind="classification", shape=(8, 8, 1), num_classes=10)
+    teach(learner, exam, 1, seed=2)
+    body = learner.network[0].frozen.body
+    moved = {name for name, p in learner.network.named_parameters() if p.grad is not None and bool(p.grad.any())}
+    assert moved == {name for name, p in learner.network.named_parameters() if p.requires_grad}
+    assert not any(p.requires_grad for p in body.parameters())
+    x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(learner.network[0].query(x), body.model(x))
+        assert not torch.allclose(learner.network[0](x), body.model(x), atol=1e-3)
+    resumed.load(learner.save(tmp_path / "model"))
+    for each in (learner, resumed):
+        teach(each, exam, 2, seed=2)
+    assert torch.equal(flat(learner), flat(resumed))

@@ -10,7 +10,11 @@ from torch import Tensor
 
 from ianvs.authoring.holder import NetworkHolder
 from ianvs.authoring.round_data import output_mask
+from ianvs.base.entry_points import installed
+from ianvs.base.errors import PluginError
 from ianvs.plugins.contract import TestData
+
+_DATA_TYPES, _OWN = "ianvs.data_types", "classification"  # the entry points' group, and what predict() is made for
 
 
 class Answering(NetworkHolder):
@@ -26,6 +30,17 @@ class Answering(NetworkHolder):
         return self.logits(x, mask)
 
     # What the benchmark calls.
+
+    def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> str:
+        """Reject labels that no class index answers, where `predict` is not a method's own; and see NetworkHolder."""
+        own = type(self)
+        of_pixels = kind == "segmentation" and own.build_network is not NetworkHolder.build_network
+        if own.predict is Answering.predict and kind in installed(_DATA_TYPES) and not (kind == _OWN or of_pixels):
+            raise PluginError(
+                f"{own.__name__} answers one class for each sample, but this exam is one of {kind}. Take a method for "
+                "that (`ianvs list algorithms`), or override predict()."
+            )
+        return super().check_exam(kind=kind, shape=shape, num_classes=num_classes)
 
     def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
         """(N,) the most probable of the task's classes, if the exam gives them, or else of the classes seen so far;

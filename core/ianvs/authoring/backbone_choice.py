@@ -1,7 +1,9 @@
 """The pretrained network that a learner uses: its weights, its picture size, and which part of it is trained."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -11,15 +13,18 @@ from torch.nn.functional import interpolate
 from ianvs.authoring.backbones import library_weights
 from ianvs.authoring.lora import FrozenBody, add_lora, fixed_names
 from ianvs.authoring.networks import body_and_head
+from ianvs.authoring.preprocessing import INTERPOLATIONS, published
 from ianvs.authoring.weight_files import digest_of_tensors, find_weights, fit
-from ianvs.base.errors import PluginError
+from ianvs.base.errors import PluginError, require_known
 
 
 @dataclass
 class BackboneChoice:
     """Options of TorchLearner for a pretrained network, which docs/backbones.md explains.
 
-    picture_size: side, or [height, width], in pixels. lora_alpha: 2 * lora_rank by default.
+    picture_size: side, or [height, width], in pixels. crop: the share of the resized sides that is kept around the
+    centre; "none": pictures are squeezed into picture_size. pooling: "cls" or "mean" of a transformer; None: as the
+    network does. lora_alpha: 2 * lora_rank by default.
     """
 
     weights: str | None = None
@@ -28,8 +33,13 @@ class BackboneChoice:
     lora_rank: int | None = None
     lora_alpha: float | None = None
     picture_size: int | Sequence[int] | None = None
-    _digest: str = field(default="", repr=False)
-    _filled: frozenset[int] = field(default=frozenset(), repr=False)  # where the tensors lie that were just filled
+    interpolation: str | None = None
+    crop: float | str | None = None
+    scale: str | Mapping[str, Any] | None = None
+    pooling: str | None = None
+    note: str = field(default="", init=False)  # where `scale` is not that of the weights
+    _digest: str = field(default="", init=False, repr=False)
+    _filled: frozenset[int] = field(default=frozenset(), init=False, repr=False)  # where tensors lie, just filled
 
     def __post_init__(self) -> None:
         size = self.picture_size
@@ -37,20 +47,45 @@ class BackboneChoice:
         if len(sides) != 2 or any(not isinstance(side, int) or side < 1 for side in sides):
             raise PluginError(f"picture_size is a side or [height, width] in pixels; it can't be {size}.")
         self._size = None if size is None else (sides[0], sides[1])
+        require_known("interpolation", self.interpolation or "bilinear", INTERPOLATIONS)
+        crop = self.crop
+        if crop not in (None, "none") and not (isinstance(crop, int | float) and 0 < crop <= 1):
+            raise PluginError(f"crop is a share of the sides, above 0 and up to 1, or none; it can't be {crop}.")
         if self.lora_rank is not None and self.lora_rank < 1:
             raise PluginError(f"lora_rank is 1 or more; it can't be {self.lora_rank}.")
 
     # Pictures.
 
+    def completed(self, name: str) -> BackboneChoice:
+        """What is not said of pictures is as published of the weights of the network `name`."""
+        known = {} if self.weights is None else published(name, self.weights, self.download)
+        new = replace(self, **{key: value for key, value in known.items() if getattr(self, key) is None})
+        if known and new.scale != known["scale"]:
+            new.note = f"scale is {new.scale}, but the weights were trained with {known['scale']}"
+        return new
+
     def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the network's input, (C, H, W) or (D,)."""
         return (shape[0], *self._size) if self._size is not None and len(shape) == 3 else tuple(shape)
 
-    def resized(self, x: Tensor) -> Tensor:
-        """Pictures (B, C, H, W) float32, resized bilinearly, with antialiasing if they shrink; others unchanged."""
-        if self._size is None or x.dim() != 4 or tuple(x.shape[2:]) == self._size:
+    def resized(self, x: Tensor, top: float | None) -> Tensor:
+        """Pictures (B, C, H, W) float32, resized and cropped as PIL does, with antialiasing; others unchanged.
+
+        top: their largest value, which bicubic interpolation would exceed; None: any.
+        """
+        share, size = (self.crop if isinstance(self.crop, int | float) else None), self._size
+        if size is None or x.dim() != 4:
             return x
-        return interpolate(x, self._size, mode="bilinear", antialias=True)
+        large, sides = list(size), list(x.shape[2:])
+        if share is not None:  # their ratio stays
+            large = [int(side / share + 1e-6) for side in size]
+            ratio = max(large[0] / sides[0], large[1] / sides[1])
+            large = [max(large[i], int(sides[i] * ratio + 1e-6)) for i in (0, 1)]
+        if large != sides:  # where pictures grow, antialias changes nothing but that the cubic kernel is PIL's
+            x = interpolate(x, large, mode=self.interpolation or "bilinear", antialias=True)
+            x = x.clamp_(0, top) if top is not None and self.interpolation == "bicubic" else x
+        y, z = (round((large[i] - size[i]) / 2) for i in (0, 1))
+        return x[..., y : y + size[0], z : z + size[1]]
 
     # Checks before anything is trained.
 

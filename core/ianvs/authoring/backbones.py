@@ -26,7 +26,12 @@ def torchvision_names() -> tuple[str, ...]:
 
 def is_library(name: str) -> bool:
     """Whether `name` is a network of torchvision, timm or Hugging Face, or the folder of one of the latter."""
-    return name.startswith(("timm/", "hf/")) or name in torchvision_names() or (Path(name) / "config.json").is_file()
+    return name.startswith("timm/") or is_hugging_face(name) or name in torchvision_names()
+
+
+def is_hugging_face(name: str) -> bool:
+    """Whether `name` is a network of Hugging Face, or its folder."""
+    return name.startswith("hf/") or (Path(name) / "config.json").is_file()
 
 
 class Body(nn.Module):
@@ -38,9 +43,14 @@ class Body(nn.Module):
         self.model = model
 
     def forward(self, x: Tensor) -> Tensor:
-        found = self.model(x if x.shape[1] == 3 else x.expand(-1, 3, -1, -1))
-        features: Tensor = getattr(found, "logits", found)
+        found = self.model(coloured(x))
+        features: Tensor = getattr(found, "logits", getattr(found, "pooler_output", found))
         return features.flatten(1)
+
+
+def coloured(x: Tensor) -> Tensor:
+    """Pictures (B, 1 or 3, H, W) with three channels."""
+    return x if x.shape[1] == 3 else x.expand(-1, 3, -1, -1)
 
 
 def library_model(name: str, size: tuple[int, int], download: bool, *, trained: bool) -> nn.Module:
@@ -67,8 +77,11 @@ def library_model(name: str, size: tuple[int, int], download: bool, *, trained: 
 def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
     """(body (N, C, H, W) -> (N, D), the name of the head in `model`, D). The body is `model` without its head.
 
-    Raises PluginError if the last layer is not linear.
+    A model without a head, such as DINO's and CLIP's, is the body itself; the name is then "".
+    Raises PluginError if there is a head, but not a linear one.
     """
+    if isinstance(width := _without_head(model), int):
+        return Body(model), "", width
     linear = [(place, module) for place, module in model.named_modules() if isinstance(module, nn.Linear)]
     config = getattr(model, "config", None)
     classes = getattr(config, "num_labels", getattr(model, "num_classes", CLASSES))
@@ -82,12 +95,20 @@ def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
     return Body(model), place, head.in_features
 
 
+def _without_head(model: nn.Module) -> int | None:
+    """D of the features of a model of timm or Hugging Face that was trained without classes; None if it has a head."""
+    if getattr(model, "num_classes", CLASSES) == 0:
+        return getattr(model, "head_hidden_size", None) or model.num_features  # type: ignore[return-value]
+    bare = type(model).__name__.endswith("Model") and not hasattr(model, "classifier")
+    return getattr(getattr(model, "config", None), "hidden_size", None) if bare else None
+
+
 def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
     """Pretrained weights of the network `name`: from a file, or those that its library calls `said`, from its cache.
 
     Nothing is downloaded without `download`. Raises PluginError with a remedy.
     """
-    hugging_face = name.startswith("hf/") or (Path(name) / "config.json").is_file()
+    hugging_face = is_hugging_face(name)
     if hugging_face and (said == "pretrained" or Path(said).is_dir()):
         return _of_hugging_face(name.removeprefix("hf/") if said == "pretrained" else said, download)
     path = find_weights(said)
@@ -107,7 +128,12 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
     if not timm.is_model(name):
         hint = closest(name, timm.list_models())
         raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
-    options = {"img_size": size} if name.startswith("vit_") and not trained else {}
+    options: dict[str, Any] = {}
+    if name.startswith(("vit_", "deit")):
+        options = {"img_size": size}
+        if trained:  # positions are interpolated where pictures have another size than the weights were trained with
+            own = timm.get_pretrained_cfg(name)
+            options = {"dynamic_img_size": own is None or tuple(own.input_size[1:]) != tuple(size)}
     model: nn.Module = timm.create_model(name, pretrained=False, **options)
     return model
 
@@ -147,10 +173,9 @@ def _of_torchvision(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
 
 def _hugging_face(name: str, download: bool) -> nn.Module:
-    transformers = _package("transformers", "llm")
     try:
-        config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
-        model: nn.Module = transformers.AutoModelForImageClassification.from_config(config)
+        made_by, config = _described(name, download)
+        model: nn.Module = made_by.from_config(config)
     except (OSError, ValueError) as error:
         said = " ".join(str(error).split())[:200]
         raise PluginError(
@@ -160,11 +185,21 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
     return model
 
 
+def _described(name: str, download: bool) -> tuple[Any, Any]:
+    """(the class that makes it, for classification or of an image tower without a head; its description)."""
+    transformers = _package("transformers", "llm")
+    config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
+    bare = not any("ForImageClassification" in name for name in config.architectures or ["ForImageClassification"])
+    if config.model_type in ("clip", "clip_vision_model") or (config.model_type.startswith("dinov2") and bare):
+        return transformers.AutoModel, getattr(config, "vision_config", config)
+    return transformers.AutoModelForImageClassification, config
+
+
 def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
     """By the library itself, since it gives tensors in a file other names than in the network."""
-    transformers = _package("transformers", "llm")
     try:
-        model = transformers.AutoModelForImageClassification.from_pretrained(name, local_files_only=not download)
+        made_by, config = _described(name, download)
+        model = made_by.from_pretrained(name, config=config, local_files_only=not download)
     except (OSError, ValueError) as error:
         if Path(name).is_dir():
             raise PluginError(f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}") from error

@@ -1,7 +1,7 @@
 """A network that is built for the first samples it sees, evaluated, saved and restored."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks, sent
 from ianvs.authoring.scaling import Scaling
+from ianvs.authoring.transformer import transformer_of
 from ianvs.authoring.weight_files import is_plain, read_weights
 from ianvs.base.errors import PluginError
 from ianvs.base.seeding import stream_seed
@@ -46,7 +47,6 @@ class NetworkHolder:
         precision: str,
         compile: bool,
         channels_last: bool,
-        scale: str | Mapping[str, Any],
         backbone: BackboneChoice,
     ) -> None:
         if self.networks and architecture not in self.networks:
@@ -56,9 +56,11 @@ class NetworkHolder:
         self._options = options  # of networks.build_network
         self.precision, self.compile = precision, compile
         self.channels_last = channels_last
-        self.scaling = Scaling(scale)
-        self.backbone_choice = backbone
-        self.remark = ""  # what the leaderboard says beside a case: of given weights, what did not fit
+        self.backbone_choice = backbone.completed(architecture)
+        self.scaling = Scaling(self.backbone_choice.scale or "symmetric")
+        self.remark = (
+            self.backbone_choice.note
+        )  # what the leaderboard says beside a case: of given weights, what did not fit
         self._shape: tuple[tuple[int, ...], int] | None = None  # (sample, classes) that the network is built for
         self._layout = torch.contiguous_format
         self._decoder: nn.Linear | None = None  # of pre-training
@@ -74,7 +76,7 @@ class NetworkHolder:
     def build_network(self, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A new network on the CPU: (N, *input_shape) -> (N, num_classes) logits."""
         chosen = self.backbone_choice
-        return networks.build_network(
+        network = networks.build_network(
             self.architecture,
             chosen.seen(input_shape),
             num_classes,
@@ -82,6 +84,7 @@ class NetworkHolder:
             fill=self._fill if chosen.weights is not None or self._initial is not None else None,
             download=chosen.download,
         )
+        return network if chosen.pooling is None else nn.Sequential(*transformer_of(network, chosen.pooling))
 
     def prepare(self, x: Tensor) -> Tensor:
         """Convert raw samples (B, ...) to the network's input, with the chosen size and scale.
@@ -89,7 +92,8 @@ class NetworkHolder:
         By default, uint8 pictures become numbers from -1 to 1.
         """
         layout = self._layout if x.dim() == 4 else torch.preserve_format
-        values = self.backbone_choice.resized(x.to(torch.float32, memory_format=layout))
+        top = 255 if x.dtype == torch.uint8 else None
+        values = self.backbone_choice.resized(x.to(torch.float32, memory_format=layout), top)
         return self.scaling(values, x.dtype == torch.uint8)
 
     def state(self) -> State:
@@ -99,21 +103,28 @@ class NetworkHolder:
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
 
+    def grow_to(self, weights: Mapping[str, Any]) -> None:
+        """Called before the network takes `weights` (tensors or arrays by name); for one that grows with the rounds."""
+
     # What the benchmark calls.
 
-    def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> None:
-        """Reject samples that our networks can't process, before anything is trained; no weights are allocated."""
-        own = type(self)
-        changed = own.prepare is not NetworkHolder.prepare or own.build_network is not NetworkHolder.build_network
-        self.backbone_choice.check(self.architecture)
-        if kind != "classification" or changed:
-            return  # what reaches the network, or what it is, is the method's own business
+    def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> str:
+        """Reject samples that our networks can't process, before anything is trained; no weights are allocated.
+
+        Returns a warning, "" for none.
+        """
+        own, choice = type(self), self.backbone_choice
+        choice.check(self.architecture)
+        if kind != "classification" or own.prepare is not NetworkHolder.prepare:
+            return ""  # what reaches the network is the method's own business
         with torch.device("meta"):
             seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
-            network = self.build_network(seen, num_classes)
             if self.architecture not in networks.OWN and is_library(self.architecture):  # it loads torchvision
-                self.backbone_choice.check_size(network.eval(), self.architecture, seen)
-            self.backbone_choice.applied(network)
+                network = NetworkHolder.build_network(self, seen, num_classes)
+                choice.check_size(network.eval(), self.architecture, seen)
+            with suppress(*() if own.build_network is NetworkHolder.build_network else (RuntimeError,)):
+                choice.applied(self.build_network(seen, num_classes))  # a method may draw what has no meaning here
+        return choice.note
 
     def get_weights(self) -> dict[str, NDArray[Any]] | None:
         """Parameters and buffers of the network by name, copied; None before there are any."""
@@ -126,6 +137,7 @@ class NetworkHolder:
         if self._shape is None:
             self._given = weights
             return
+        self.grow_to(weights)
         self.network.load_state_dict(_tensors(weights))
 
     def save(self, path: Path) -> Path:
@@ -159,6 +171,7 @@ class NetworkHolder:
         if saved["shape"] is not None:
             with seeded(0):  # its first weights are overwritten; the draws shall not show
                 self._build(*saved["shape"])
+                self.grow_to(saved["network"])
                 if saved["decoder"] is not None:
                     self._decoder = new_decoder(self.network, saved["shape"][0])
                     self._decoder.load_state_dict(saved["decoder"])
@@ -274,7 +287,8 @@ class NetworkHolder:
     def _fill(self, model: nn.Module, place: str, head: nn.Linear) -> None:
         """Weights that were given, into a network whose head lies at `place`; `head` is what it gets instead."""
         if not head.weight.is_meta:
-            self.remark = self.backbone_choice.fill(self.architecture, model, place, head, self._initial)
+            said = self.backbone_choice.fill(self.architecture, model, place, head, self._initial)
+            self.remark = "; ".join(filter(None, (self.backbone_choice.note, said)))
 
     def _decoder_parameters(self, data: RoundData) -> list[nn.Parameter]:
         if not data.pretraining:

@@ -6,6 +6,7 @@ from math import sqrt
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch.nn.utils import parametrize
 
 from ianvs.base.errors import PluginError
@@ -14,21 +15,38 @@ from ianvs.base.errors import PluginError
 class LowRank(nn.Module):
     """W + (alpha / r) B A (LoRA; Hu et al. 2022, eq. 3). W: (out, in) frozen, A: (r, in), B: (out, r), 0 at first.
 
+    rows: those of W that are changed, such as the queries of packed projections; B has as many. None: all.
     It parametrises a weight matrix wherever that is, including the packed projections of torch's
     nn.MultiheadAttention (`in_proj_weight`), which torchvision's transformers use. peft instead wraps whole modules and
     renames their contents.
     """
 
-    def __init__(self, weight: Tensor, rank: int, alpha: float) -> None:
+    def __init__(self, weight: Tensor, rank: int, alpha: float, rows: slice | None = None) -> None:
         super().__init__()
-        outputs, inputs = weight.shape
+        self.rows = rows
+        outputs, inputs = weight[rows or slice(None)].shape
         self.A = nn.Parameter(torch.empty(rank, inputs, device=weight.device))
         self.B = nn.Parameter(torch.zeros(outputs, rank, device=weight.device))
         nn.init.kaiming_uniform_(self.A, a=sqrt(5))
         self.scale = alpha / rank
 
     def forward(self, weight: Tensor) -> Tensor:
-        return weight + self.scale * (self.B @ self.A)
+        change = self.scale * (self.B @ self.A)
+        if self.rows is not None:
+            start, stop, _ = self.rows.indices(len(weight))
+            change = pad(change, (0, 0, start, len(weight) - stop))
+        return weight + change
+
+    @classmethod
+    def at(
+        cls, module: nn.Module, name: str, rank: int, alpha: float | None = None, rows: slice | None = None
+    ) -> LowRank:
+        """One that parametrises the weight `name` of `module`, which is frozen. alpha: 2 * rank by default."""
+        weight = getattr(module, name)
+        made = cls(weight, rank, 2.0 * rank if alpha is None else alpha, rows)
+        parametrize.register_parametrization(module, name, made, unsafe=True)
+        module.parametrizations[name].original.requires_grad_(False)  # type: ignore[index,union-attr]
+        return made
 
 
 class FrozenBody(nn.Module):
@@ -68,11 +86,7 @@ def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
             "Use `frozen: true`, or another network."
         )
     for module, name in found:
-        weight = getattr(module, name)
-        parametrize.register_parametrization(
-            module, name, LowRank(weight, rank, 2.0 * rank if alpha is None else alpha), unsafe=True
-        )
-        module.parametrizations[name].original.requires_grad_(False)  # type: ignore[index,union-attr]
+        LowRank.at(module, name, rank, alpha)
     return len(found)
 
 

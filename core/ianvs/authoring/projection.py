@@ -53,6 +53,12 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
     return gradient + (sent(v, G.device) @ G).to(gradient.dtype)
 
 
+def flat_gradient(loss: Tensor, weights: Iterable[nn.Parameter]) -> Tensor:
+    """(P,) the gradient of `loss`, 0 for weights that have no part in it; `.grad` is left alone."""
+    parts = torch.autograd.grad(loss, list(weights), materialize_grads=True)
+    return torch.cat([part.reshape(-1) for part in parts])
+
+
 def flat_gradients(parameters: Iterable[nn.Parameter]) -> Tensor:
     """(P,) gradients of the trainable parameters in the order of `flat_parameters`; 0 for those without one."""
     trainable = (p for p in parameters if p.requires_grad)

@@ -204,3 +204,14 @@ def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
     mask = torch.full((num_classes,), -torch.inf if len(own) else 0.0, device=data.device)
     mask[sent(own, data.device)] = 0.0
     return mask
+
+
+def some_of_each(y: Tensor, n: int | None, generator: torch.Generator) -> Tensor:
+    """(M,) positions of n samples of each label in y (N,), by class; None for as many as the rarest class has.
+
+    Drawn uniformly by `generator`, which is on the CPU; of a class that has fewer, all.
+    """
+    rows = [(y.cpu() == c).nonzero()[:, 0] for c in torch.unique(y).tolist()]
+    n = min(map(len, rows), default=0) if n is None else n
+    drawn = [of[torch.randperm(len(of), generator=generator)[:n]] for of in rows]
+    return sent(torch.cat(drawn) if drawn else torch.empty(0, dtype=torch.int64), y.device)

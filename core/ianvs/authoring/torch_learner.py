@@ -18,6 +18,7 @@ from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
 from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
+from ianvs.authoring.projection import flat_gradient
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, sent
 from ianvs.authoring.training_loop import Schedule, fit, require_finite
@@ -40,8 +41,8 @@ class TorchLearner(Answering):
 
     network: "mlp" with `hidden` units per hidden layer, `dropout` after each and `batch_norm`, "linear",
     "resnet" with `blocks` of each of `widths` channels, "vit", or one of torchvision ("resnet18", "vit_b_16", ...),
-    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: options of a
-    pretrained network, and scale, of the values of pictures: see docs/backbones.md.
+    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size, interpolation, crop, scale,
+    pooling: options of a pretrained network, see docs/backbones.md.
     initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for randomly drawn weights.
     precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: the
     older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
@@ -96,8 +97,11 @@ class TorchLearner(Answering):
         amp: bool = False,
         compile: bool = False,
         channels_last: bool = True,
-        scale: str | Mapping[str, Any] = "symmetric",
+        scale: str | Mapping[str, Any] | None = None,
         picture_size: int | Sequence[int] | None = None,
+        interpolation: str | None = None,
+        crop: float | str | None = None,
+        pooling: str | None = None,
         weights: str | None = None,
         download: bool = False,
         frozen: bool = False,
@@ -114,8 +118,9 @@ class TorchLearner(Answering):
             precision=chosen_precision(precision, amp),
             compile=compile,
             channels_last=channels_last,
-            scale=scale,
-            backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),
+            backbone=BackboneChoice(
+                **{field.name: options[field.name] for field in fields(BackboneChoice) if field.init}
+            ),
         )
         if initialization != "default" and weights is not None:
             raise PluginError(f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.")
@@ -165,6 +170,10 @@ class TorchLearner(Answering):
         if not bool((batch.y >= 0).any()):
             return batch.logits.new_zeros(())
         return cross_entropy(batch.logits, batch.y, ignore_index=-1)
+
+    def further_parameters(self) -> list[nn.Parameter]:
+        """What the steps of a round train besides the network, such as a head that ends with the round."""
+        return []
 
     def adjust_gradients(self, data: RoundData) -> None:
         """Called, if a method overrides it, between the backward pass and the step, to change `p.grad`."""
@@ -242,7 +251,7 @@ class TorchLearner(Answering):
         """See NetworkHolder. Raises PluginError for weights that are not finite."""
         if self._shape is not None:
             trained = [p for p in self.network.parameters() if p.is_floating_point() and p.requires_grad]
-            require_finite(trained, self._round, self.schedule)
+            require_finite(trained, self._round, self.schedule.learning_rate)
         return super().save(path)
 
     # For methods to use.
@@ -262,9 +271,7 @@ class TorchLearner(Answering):
 
     def gradient(self, batch: Batch) -> Tensor:
         """(P,) gradient of `loss` on another batch, in the order of `flat_parameters`; leaves the step's own alone."""
-        trainable = [p for p in self.network.parameters() if p.requires_grad]
-        parts = torch.autograd.grad(self.loss(batch), trainable, materialize_grads=True)  # some may have no part in it
-        return torch.cat([part.reshape(-1) for part in parts])
+        return flat_gradient(self.loss(batch), (p for p in self.network.parameters() if p.requires_grad))
 
     def fit_head(self, data: RoundData, epochs: int) -> RoundData:
         """Train only the last layer's outputs for the round's own classes, by plain steps on fixed features.
@@ -326,7 +333,7 @@ class TorchLearner(Answering):
 
     def _rates(self, data: RoundData) -> list[tuple[list[nn.Parameter], float]]:
         rate, head_rate = self.schedule.learning_rate, self.head_learning_rate
-        more = self._decoder_parameters(data)
+        more = [*self._decoder_parameters(data), *self.further_parameters()]
         if head_rate is None:
             return [([*self.network.parameters(), *more], rate)]
         body, head = networks.body_and_head(self.network)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -48,6 +48,11 @@ class Schedule:
         each = math.ceil(samples / self.batch_size)
         wanted = self.epochs * each if self.iterations is None else self.iterations
         return min(wanted if each else 0, wanted if passes is None else passes * each)
+
+    def stage(self, epochs: int, **changes: Any) -> "Schedule":
+        """The schedule of another stage of the round, of `epochs`; `iterations` in proportion."""
+        steps = self.iterations and round(self.iterations * epochs / max(1, self.epochs))
+        return replace(self, epochs=epochs, iterations=steps, **changes)
 
     @property
     def constant(self) -> bool:
@@ -126,16 +131,16 @@ def fit(
         if progress is not None:
             progress(done / steps)
     if steps > 1:  # a stream takes one at a time, and is looked at when it is saved
-        require_finite(trainable, data.round, schedule)
+        require_finite(trainable, data.round, schedule.learning_rate)
     return optimizer
 
 
 @torch.no_grad()
-def require_finite(parameters: Sequence[Tensor], round_: int, schedule: Schedule) -> None:
+def require_finite(parameters: Sequence[Tensor], round_: int, learning_rate: float) -> None:
     """Raises PluginError if any weight is infinite or nan. One synchronisation with the device."""
     sums = [p.sum(dtype=torch.float32 if p.element_size() < 4 else None) for p in parameters]
     if sums and not math.isfinite(torch.stack(sums).sum().item()):  # of anything infinite, and of giants
         raise PluginError(
             f"the weights became infinite or nan in round {round_}. A smaller learning_rate "
-            f"(now {schedule.learning_rate:g}) or a weaker penalty keeps them finite."
+            f"(now {learning_rate:g}) or a weaker penalty keeps them finite."
         )

@@ -17,6 +17,7 @@ from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_pictures
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.packed_replies import Replies
+from ianvs.exam.metrics.ragged import Ragged, joined_ragged
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
 from ianvs.running.inspector import Inspector
@@ -154,9 +155,10 @@ def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None
                 scores[key].append(score_of(spec, metric, as_read(metric, cell)))
         if cell is not None:
             cell.forget()
+    whole = pooled(row) if any(metric.pooled for _, _, metric in metrics) else None
     for spec, key, metric in metrics:
         if metric.pooled:
-            scores[key].append(score_of(spec, metric, pooled(row)))
+            scores[key].append(score_of(spec, metric, whole))
     return scores
 
 
@@ -166,6 +168,9 @@ def _part_scores(one: Wanted, row: Sequence[EvaluationRecord | None], groups: in
     So it is for one that has no number of its own.
     """
     _, key, metric = one
+    if metric.pooled and any(cell and (cell.positions is not None or isinstance(cell.y_true, Ragged)) for cell in row):
+        row = [pooled(row)]  # a sample of several test sets is left out once
+        _row_scores([one], row)  # what is matched for all samples serves all parts
     try:
         parts = () if metric.mapping else without_groups(row, groups)
         return np.array([_numbers(_row_scores([one], part)[key]) for part in parts])
@@ -193,11 +198,13 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
 
     Of what not all of them have, nothing is kept.
     """
-    records = [record for record in row if record is not None]
-    if not records:
-        return None
+    records = _each_once([record for record in row if record is not None])
+    if len(records) < 2:
+        return records[0] if records else None
 
-    def joined(columns: Sequence[object]) -> NDArray[Any] | None:
+    def joined(columns: Sequence[Any]) -> Any:
+        if all(isinstance(column, Ragged) for column in columns):
+            return joined_ragged(columns)
         arrays = [np.asarray(column) for column in columns if isinstance(column, np.ndarray | Replies)]
         return np.concatenate(arrays) if len(arrays) == len(columns) else None
 
@@ -212,9 +219,20 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         unseen=joined([record.unseen for record in records]),
         hierarchy=records[0].hierarchy,
         seen=records[0].seen,
+        seen_before=records[0].seen_before,
     )
     where = joined([record.positions for record in records])
-    return found if where is None else _part(found, np.unique(where, return_index=True)[1])
+    return found if where is None else replace(_part(found, np.argsort(where)), positions=None)
+
+
+def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
+    """Where they share samples, each without those that one before it has."""
+    there = np.empty(0, np.int64)
+    for j, record in enumerate(records):
+        if record.positions is not None:
+            records[j] = _part(record, ~np.isin(record.positions, there))
+            there = np.union1d(there, record.positions)
+    return records
 
 
 def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
@@ -246,11 +264,12 @@ class _Known:
             extras={name: values for name, values in said.extras.items() if name not in self.kind.own_extras},
             unseen=_unseen(record, j, self.truth[sheet], rounds),
             seen=_taught(record, rounds),
+            seen_before=_taught(record, max(rounds - 1, 0)),
         )
         whole = None if self.every is None else self.every[sheet]
         found = self.kind.record(about, self.truth[sheet] if whole is None else whole, said)
-        if len(record.sheets) > 1 and not any(record.sheets) and isinstance(found.y_true, np.ndarray):
-            found = replace(found, positions=np.arange(len(found.y_true)))
+        if len(record.sheets) > 1 and not any(record.sheets) and (count := _size(found)):
+            found = replace(found, positions=np.arange(count))
         return _part(found, self.rows[j]) if j in self.rows else found
 
 

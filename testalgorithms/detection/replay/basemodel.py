@@ -10,5 +10,3 @@ class DetectionReplay(DetectionLearner, LabelSetReplay):
     A picture keeps the boxes of the round that it comes from. What else it shows counts as background in later rounds,
     as do old classes in new pictures: "foreground shift" (Liu et al. 2023, CL-DETR, section 1).
     """
-
-    labels = "boxes"

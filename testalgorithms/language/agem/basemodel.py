@@ -4,8 +4,7 @@ import torch
 
 from ianvs.authoring.projection import agem_projection, flat_gradients, set_flat_gradients
 from ianvs.testalgorithms.language import LanguageLearner
-from ianvs.testalgorithms.language.conversation_memory import ConversationMemory
-from ianvs.testalgorithms.language.gradients import memory_gradient
+from ianvs.testalgorithms.language.conversation_memory import ConversationMemory, memory_gradient
 from ianvs.testalgorithms.language.numbers import at_least
 
 

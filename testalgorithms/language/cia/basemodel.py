@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from ianvs.base.errors import PluginError, closest
+from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.averaging import DynamicAverage
 from ianvs.testalgorithms.language.grouping import Codebook, instruction_of
@@ -60,8 +60,7 @@ class CIA(LanguageLearner):
             ("grouping", grouping, ("none", "tfidf")),
             ("new_group", new_group, ("fresh", "continue")),
         ):
-            if value not in known:
-                raise PluginError(f"{name} is '{value}'.{closest(str(value), known)} It is one of: {', '.join(known)}.")
+            require_known(name, value, known)
         rule = PRESETS[preset] | {name: value for name, value in given.items() if value is not None}
         self.start = rule.pop("init")
         self.rule = {**rule, "per_tensor": per == "tensor", "constant": beta}

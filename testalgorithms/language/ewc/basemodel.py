@@ -6,8 +6,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import Anchor, flat_parameters, with_anchor
+from ianvs.authoring.projection import flat_gradient
 from ianvs.testalgorithms.language import LanguageLearner
-from ianvs.testalgorithms.language.gradients import flat_gradient
 from ianvs.testalgorithms.language.numbers import within
 
 

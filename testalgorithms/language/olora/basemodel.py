@@ -1,13 +1,14 @@
 """O-LoRA: each round has an adapter of its own, in a subspace that is orthogonal to those of the rounds before."""
 
+from dataclasses import replace
 from math import inf, sqrt
 
 import torch
-from peft import LoraConfig
 from peft.tuners.lora import LoraLayer
 
 from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.models import adapter
 from ianvs.testalgorithms.language.numbers import within
 
 NEW, OLD = "default", "old"  # the adapter that learns, and those of all rounds before as one
@@ -63,14 +64,9 @@ class OLoRA(LanguageLearner):
         if self.rounds:
             self.network.delete_adapter(OLD)
         self.rounds += 1
-        modules = self.options.target_modules
-        config = LoraConfig(
-            task_type="CAUSAL_LM",
-            r=self.rounds * rank,
-            lora_alpha=self.rounds * self.options.lora_alpha,  # divided by the rank: the scale s of each of them stays
-            target_modules=modules if isinstance(modules, str) else list(modules),
-        )
-        self.network.add_adapter(OLD, config)
+        alpha = self.rounds * self.options.lora_alpha  # divided by the rank: the scale s of each of them stays
+        options = replace(self.options, lora_r=self.rounds * rank, lora_alpha=alpha, lora_dropout=0.0)
+        self.network.add_adapter(OLD, adapter(options))
         self.use_both()
         with torch.no_grad():
             for layer, (A, B) in zip(self.layers(), joined, strict=True):

@@ -9,5 +9,3 @@ class MultilabelReplay(MultilabelLearner, LabelSetReplay):
 
     A sample keeps the labels of the round that it comes from; those of other rounds are 0 in it.
     """
-
-    labels = "several labels"

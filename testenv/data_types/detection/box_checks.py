@@ -1,6 +1,4 @@
-"""What is refused of truths and answers, with the number of the sample and a remedy; what passes is lists."""
-
-from __future__ import annotations
+"""What is refused of truths and answers, with the number of the sample and a remedy."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -11,8 +9,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError, closest, one_line
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, box_areas
-
-__all__ = ["MAX_DETECTIONS", "checked_answers", "checked_labels"]
 
 MAX_DETECTIONS = 100  # of a picture and class, as COCO's evaluation
 FLAGS = ("iscrowd", "difficult")
@@ -28,10 +24,11 @@ def checked_labels(y: Sequence[Any], num_classes: int | None) -> list[Lists]:
 
     num_classes: None: as many as the highest label needs. Raises ValueError, which names the sample.
     """
-    return _lists(*_checked(y, ("boxes", "labels"), _OPTIONAL, num_classes))
+    offsets, columns = _checked(y, ("boxes", "labels"), _OPTIONAL, num_classes)
+    return [{key: values.tolist() for key, values in one.items()} for one in by_picture(offsets, columns)]
 
 
-def checked_answers(answers: Any, count: int, num_classes: int, where: str, most: int = MAX_DETECTIONS) -> list[Lists]:
+def checked_answers(answers: Any, count: int, num_classes: int, where: str, most: int = MAX_DETECTIONS) -> list[Boxes]:
     """Answers to `count` pictures, each a mapping of `boxes`, `labels` and `scores`, or (m, 6) x1 y1 x2 y2 score label.
 
     Of each picture and class the `most` with the highest scores are kept, of equal ones the first. where: who gave
@@ -55,7 +52,7 @@ def checked_answers(answers: Any, count: int, num_classes: int, where: str, most
     kept = np.zeros(len(order), dtype=bool)
     kept[order] = places - np.maximum.accumulate(begins) < most
     offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
-    return _lists(offsets, {key: values[kept] for key, values in columns.items()})
+    return by_picture(offsets, {key: values[kept] for key, values in columns.items()})
 
 
 def _checked(
@@ -85,9 +82,10 @@ def _column(row: Boxes, key: str) -> NDArray[Any]:
     return box_areas(row["boxes"]) if key == "area" else np.zeros(len(row["labels"]))
 
 
-def _lists(offsets: NDArray[np.int64], columns: Boxes) -> list[Lists]:
+def by_picture(offsets: NDArray[np.int64], columns: Boxes) -> list[Boxes]:
+    """Views of the rows of each picture. offsets: (N+1,) where they begin."""
     ends = pairwise(offsets.tolist())
-    return [{key: values[start:end].tolist() for key, values in columns.items()} for start, end in ends]
+    return [{key: values[start:end] for key, values in columns.items()} for start, end in ends]
 
 
 def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxes:

@@ -1,7 +1,5 @@
 """What readers of box files share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,8 +7,6 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, shown_path
-
-__all__ = ["BoxFiles", "pictures_in", "refusal", "text_of"]
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"))
 

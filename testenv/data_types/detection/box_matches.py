@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HIT", "IGNORED", "MISS", "BoxMatches", "ClassMatches"]
-
 MISS, HIT, IGNORED = 0, 1, 2
 
 

@@ -1,7 +1,5 @@
 """Boxes of many pictures as flat columns, and which answers overlap which truths, for one class at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -10,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.metrics.ragged import Ragged
-
-__all__ = ["ANSWER", "TRUTH", "Boxes", "Pairs", "box_areas", "boxes_of", "by_class", "overlaps"]
 
 Boxes = dict[str, NDArray[Any]]
 """M boxes: the columns of TRUTH or ANSWER, and `pictures` (M,) int64, ascending: whose they are."""

@@ -1,9 +1,8 @@
 """The sources `coco`, `yolo` and `voc`: pictures with boxes in the layouts that they are shared in."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,8 +21,6 @@ from ianvs.testenv.data_types.detection.coco_json import read_coco
 from ianvs.testenv.data_types.detection.voc_xml import read_voc, read_voc_index
 from ianvs.testenv.data_types.detection.yolo_txt import read_yolo
 
-__all__ = ["Coco", "Voc", "Yolo"]
-
 VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
 
 
@@ -33,7 +30,7 @@ class BoxSource(Source):
     takes: ClassVar[tuple[str, ...]] = ("image_size", "storage")
 
     @abstractmethod
-    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
+    def read(self, root: Path) -> Parts:
         """The training and the test part. Raises DataError."""
 
     def check(self, spec: DatasetSpec) -> list[Problem]:
@@ -67,7 +64,7 @@ class BoxSource(Source):
         if train.classes != test.classes:
             message = f"the training part has the classes {train.classes}, the test part {test.classes}. Use one list."
             raise SourceError([Problem(message, spec.places.get("name", spec.place))])
-        return _listing(train, spec.root), _listing(test, spec.root)
+        return train, test
 
 
 class Coco(BoxSource):
@@ -80,9 +77,9 @@ class Coco(BoxSource):
     train_pictures: str
     test_pictures: str
 
-    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
-        train = read_coco(root / self.train_annotations, root / self.train_pictures)
-        return train, read_coco(root / self.test_annotations, root / self.test_pictures)
+    def read(self, root: Path) -> Parts:
+        train = _coco_part(root, self.train_annotations, self.train_pictures, _state(root / self.train_annotations))
+        return train, _coco_part(root, self.test_annotations, self.test_pictures, _state(root / self.test_annotations))
 
 
 class Yolo(BoxSource):
@@ -94,8 +91,9 @@ class Yolo(BoxSource):
     train_part: str = "train"
     test_part: str = "val"
 
-    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
-        return read_yolo(root / self.data, self.train_part), read_yolo(root / self.data, self.test_part)
+    def read(self, root: Path) -> Parts:
+        train, test = (read_yolo(root / self.data, part) for part in (self.train_part, self.test_part))
+        return _listing(train, root), _listing(test, root)
 
 
 class Voc(BoxSource):
@@ -115,12 +113,24 @@ class Voc(BoxSource):
             raise ValueError("give `train_list` and `test_list`, or none of them.")
         return self
 
-    def read(self, root: Path) -> tuple[BoxFiles, BoxFiles]:
+    def read(self, root: Path) -> Parts:
         if self.train_list is not None and self.test_list is not None:
             train = read_voc_index(root / self.train_list)
-            return train, read_voc_index(root / self.test_list, train.classes)
-        train = read_voc(root, self.train_split)
-        return train, read_voc(root, self.test_split, train.classes)
+            test = read_voc_index(root / self.test_list, train.classes)
+        else:
+            train = read_voc(root, self.train_split)
+            test = read_voc(root, self.test_split, train.classes)
+        return _listing(train, root), _listing(test, root)
+
+
+@lru_cache(maxsize=2)  # a training and a test part: checking, fingerprinting and loading read what does not change
+def _coco_part(root: Path, annotations: str, pictures: str, state: object) -> Listing:
+    return _listing(read_coco(root / annotations, root / pictures), root)
+
+
+def _state(file: Path) -> object:
+    """What changes when the file does."""
+    return file.is_file() and (file.stat().st_mtime_ns, file.stat().st_size, file.stat().st_ino)
 
 
 def _listing(files: BoxFiles, root: Path) -> Listing:

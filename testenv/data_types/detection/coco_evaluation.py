@@ -4,8 +4,6 @@ Class by class, over all pictures at once. An answer's turn is its place among t
 any truth enough; all answers with one turn, of all pictures, thresholds and ranges of area, are matched together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,8 +11,6 @@ from numpy.typing import NDArray
 
 from ianvs.testenv.data_types.detection.box_matches import HIT, IGNORED, MISS, BoxMatches, ClassMatches
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, Pairs, box_areas, by_class, overlaps
-
-__all__ = ["AREAS", "THRESHOLDS", "coco_matches", "coco_precision", "coco_recall"]
 
 Array = NDArray[np.float64]
 THRESHOLDS = np.linspace(0.5, 0.95, 10)

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from ianvs.base.errors import DataError, Place, one_line, shown_path
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, text_of
 
-__all__ = ["read_coco"]
-
 _SECTIONS = ("images", "annotations", "categories")
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\n\r]*")

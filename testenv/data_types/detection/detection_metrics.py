@@ -1,11 +1,9 @@
 """Scores of boxes as metrics: over the classes that a record is about, those left out that have no truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,7 @@ from pydantic import Field
 from ianvs.base.errors import ConfigError
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, check_options
-from ianvs.exam.metrics.definition import mean
+from ianvs.exam.metrics.definition import matrix_metric, mean
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.exam.metrics.ragged import Ragged
 from ianvs.testenv.data_types.detection import coco_evaluation as coco
@@ -22,9 +20,8 @@ from ianvs.testenv.data_types.detection import voc_evaluation as voc
 from ianvs.testenv.data_types.detection.box_matches import BoxMatches
 from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, boxes_of
 
-__all__ = ["DETECTION"]
-
 ByClass = Callable[..., NDArray[np.float64]]
+_LIU = "Liu et al. 2023 (CL-DETR, CVPR, arXiv 2304.03110)"
 
 
 class VocOptions(Options):
@@ -41,6 +38,12 @@ class F1Options(Options):
     iou: float = Field(0.5, gt=0, le=1)
     score: float = Field(0.5, allow_inf_nan=False)
     pixels: voc.Pixels = "real"
+
+
+class ArrivalOptions(Options):
+    """iou: 50 or 75, the percent of IoU that an answer needs; None: COCO's mean over thresholds."""
+
+    iou: Literal[50, 75] | None = None
 
 
 def _asked(record: EvaluationRecord) -> list[int]:
@@ -77,6 +80,16 @@ def pcb_by_class(record: EvaluationRecord) -> NDArray[np.float64]:
     return voc.f1_scores(_matches(record, voc.pcb_matches))
 
 
+def arrived_by_class(record: EvaluationRecord, which: str, iou: int | None = None) -> NDArray[np.float64]:
+    """Of the classes taught by then ("seen"; all where none arrive), those before the last round ("old"), or the others
+    ("new")."""
+    classes, old = _asked(record), set(record.seen_before or ())
+    seen = set(classes if which == "seen" and record.seen is None else record.seen or ())
+    wanted = {"seen": seen, "old": old, "new": seen - old}[which]
+    values = coco_by_class(record, partial(coco.coco_precision, thresholds=_AT.get(iou or 0, slice(None))))
+    return values[np.isin(classes, list(wanted))]
+
+
 def _mean(record: EvaluationRecord, by_class: ByClass, **options: Any) -> float:
     values = by_class(record, **options)
     return mean(values[~np.isnan(values)])
@@ -87,16 +100,14 @@ def _parts(record: EvaluationRecord, by_class: ByClass) -> Mapping[str, float]:
 
 
 def _metric(
-    name: str, summary: str, formula: str, source: str, by_class: ByClass, options: type[Options] | None = None
-) -> Metric:
+    name: str, summary: str, formula: str, source: str, by_class: ByClass, options: type[Options] | None = None,
+    **more: Any,
+) -> Metric:  # fmt: skip
     """The mean over classes; of AP by class each of them."""
     parts = name == "per_class_AP"
     function = partial(_parts if parts else _mean, by_class=by_class)
     function.__doc__ = summary
-    plain = Metric(
-        name, "score", summary, source=source, formula=formula, partial=name.startswith("AP_"), function=function,
-        mapping=parts,
-    )  # fmt: skip
+    plain = Metric(name, "score", summary, source=source, formula=formula, function=function, mapping=parts, **more)
     if options is None:
         return plain
     model = options
@@ -110,15 +121,28 @@ def _metric(
     return replace(plain, configure=configured)
 
 
-def _coco(name: str, of: str, formula: str, score: ByClass) -> Metric:
+def _coco(name: str, of: str, formula: str, score: ByClass, **more: Any) -> Metric:
     summary = f"COCO's average {of}, over the classes of the test set that have a truth."
-    return _metric(name, summary, formula, _COCO, partial(coco_by_class, score=score))
+    return _metric(name, summary, formula, _COCO, partial(coco_by_class, score=score), **more)
+
+
+def _arrived(which: str, of: str) -> Metric:
+    summary = f"COCO's AP over {of}, after the last round, on the pictures of all test sets; option iou."
+    by_class = partial(arrived_by_class, which=which)
+    return _metric(f"AP_{which}", summary, f"mean of AP_c over {of}", _LIU, by_class, ArrivalOptions, pooled=True)
+
+
+@matrix_metric("FPP", formula="R_{1,1} - R_{T,1}", source=_LIU, higher_is_better=False)
+def forgetting_percentage_points(R: NDArray[np.float64]) -> float:
+    """Forgetting of the first classes, in the score's unit: after the first round minus after the last; nan for one."""
+    return float(R[0, 0] - R[-1, 0]) if len(R) > 1 else float("nan")
 
 
 _COCO = "Lin et al. 2014 (ECCV, arXiv 1405.0312); pycocotools 2.0.11"
 _VOC = "Everingham et al. 2010 (IJCV 88, section 4.2)"
 _AP = "AP_c,t = mean over recalls r = 0, .01, ..., 1 of max precision at recall >= r"
 _AT = {50: slice(0, 1), 75: slice(5, 6)}
+_LIMITS = (1, 10, coco.MOST)
 _F1 = "mean_c 2 TP_c / (answers_c + truths_c)"
 
 DETECTION = (
@@ -129,11 +153,18 @@ DETECTION = (
     ),
     *(
         _coco(f"AP_{size[0].upper()}", f"precision on {size} objects", "mean_c,t AP_c,t; small is an area up to 32^2, "
-              "large one from 96^2 pixels", partial(coco.coco_precision, area=number))
+              "large one from 96^2 pixels", partial(coco.coco_precision, area=number), partial=True)
         for number, size in enumerate(coco.AREAS) if number
     ),
-    _coco("AR_100", "recall of 100 answers a picture and class", "mean_c,t of the largest recall", coco.coco_recall),
+    *(
+        _coco(f"AR_{most}", f"recall of {most} answer{'s' * (most > 1)} a picture and class",
+              "mean_c,t of the largest recall", partial(coco.coco_recall, limit=most)) for most in _LIMITS
+    ),
     _coco("per_class_AP", "precision of each class", f"mean_t AP_c,t; {_AP}", coco.coco_precision),
+    _arrived("seen", "classes c taught by then"),
+    _arrived("old", "classes c taught before the last round"),
+    _arrived("new", "classes c taught in the last round alone"),
+    forgetting_percentage_points,
     _metric(
         "VOC_AP", "PASCAL VOC's mean average precision; options iou, points (11_points for VOC 2007) and pixels.",
         "mean_c of the area under the non-increasing precision", _VOC, voc_by_class, VocOptions,

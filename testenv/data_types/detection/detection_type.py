@@ -1,7 +1,5 @@
 """Pictures with boxes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -16,17 +14,19 @@ from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.ragged import Ragged, packed_ragged
-from ianvs.testenv.data_types.detection.box_checks import checked_answers, checked_labels
-from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, box_areas
-
-__all__ = ["Detection"]
+from ianvs.testenv.data_types.detection.box_checks import by_picture, checked_answers, checked_labels
+from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes, box_areas
+from ianvs.testenv.data_types.detection.box_scenes import with_boxes
 
 SHOWN = 3  # pictures of each sheet that reports draw
 
 
 class Detection(DataType):
-    """A label is a mapping of `boxes` (n, 4), x1 y1 x2 y2 in pixels, `labels` (n,), class indices, and maybe `iscrowd`,
-    `difficult` and `area` (n,). An answer has `scores` in place of these."""
+    """Pictures with boxes: mappings of `boxes`, `labels` and more.
+
+    boxes: (n, 4), x1 y1 x2 y2 in pixels. labels: (n,) class indices. A label may have `iscrowd`, `difficult` and `area`
+    (n,); an answer has `scores` in place of these.
+    """
 
     name: ClassVar[str] = "detection"
     batch_limit: ClassVar[int | None] = 16
@@ -52,17 +52,13 @@ class Detection(DataType):
         return found
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
-        taught = set(classes)
-        rows = [[i for i, index in enumerate(label["labels"]) if index in taught] for label in labels]
-        return column(
-            [
-                {key: [values[i] for i in mine] for key, values in one.items()}
-                for mine, one in zip(rows, labels, strict=True)
-            ]
-        )
+        offsets, columns = _flat(labels)
+        taught = np.isin(columns["labels"], classes)
+        offsets = np.concatenate([[0], np.cumsum(taught)])[offsets]
+        return column(by_picture(offsets, {key: values[taught] for key, values in columns.items()}))
 
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:
-        return column([_arrays(label) for label in labels])
+        return column(by_picture(*_flat(labels)))
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
         moved = []
@@ -82,9 +78,6 @@ class Detection(DataType):
         count = len(asked.positions)
         return lambda found, where: checked_answers(found, count, classes, where)
 
-    def packed(self, answers: Any) -> list[dict[str, NDArray[Any]]]:
-        return [_arrays(answer) for answer in answers]
-
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         return Predictions(packed_ragged([one for _, said in answers for one in said], ANSWER))
 
@@ -98,15 +91,26 @@ class Detection(DataType):
             return None
         return first if part.transform is None else part.transform(first)
 
+    def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return with_boxes(picture, label, palette)
+
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))
 
     def misfit(self, metric: str, error: Exception) -> str:
-        if "not class indices" not in str(error):
+        if not any(said in str(error) for said in ("not class indices", "one label or text a sample")):
             return super().misfit(metric, error)
         return (
             f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."
         )
+
+
+def _flat(labels: NDArray[Any]) -> tuple[NDArray[np.int64], Boxes]:
+    """(offsets (N+1,), the columns of all pictures)."""
+    arrays = [_arrays(label) for label in labels]
+    offsets = np.cumsum([0, *(len(one["labels"]) for one in arrays)], dtype=np.int64)
+    keys = arrays[0] if arrays else ("boxes", "labels")
+    return offsets, {key: np.concatenate([TRUTH[key], *(one[key] for one in arrays)]) for key in keys}
 
 
 def _arrays(label: dict[str, Any]) -> dict[str, NDArray[Any]]:

@@ -5,8 +5,6 @@ truth is wrong. COCO's matching gives it the next best truth. For average precis
 answers to them, don't count; for F1 they are as others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -15,8 +13,6 @@ from numpy.typing import NDArray
 
 from ianvs.testenv.data_types.detection.box_matches import HIT, IGNORED, MISS, BoxMatches, ClassMatches
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, by_class, overlaps
-
-__all__ = ["Pixels", "Points", "f1_matches", "f1_scores", "pcb_matches", "voc_matches", "voc_precision"]
 
 Array = NDArray[np.float64]
 Points = Literal["all_points", "11_points"]

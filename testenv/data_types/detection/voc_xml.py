@@ -1,7 +1,5 @@
 """Reader of PASCAL VOC's xml: below one root, or named by an index with lines "picture xml", as KubeEdge's pcb-aoi."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,6 @@ import numpy as np
 
 from ianvs.base.errors import closest, one_line, shown_path
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, pictures_in, refusal, text_of
-
-__all__ = ["read_voc", "read_voc_index"]
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _OBJECT = ("annotation", "object")  # objects have parts, with names and boxes of their own

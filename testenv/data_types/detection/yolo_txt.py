@@ -1,7 +1,5 @@
 """Reader of YOLO's layout: data.yaml, and for images/NAME.jpg the boxes labels/NAME.txt (docs.ultralytics.com)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +11,6 @@ from PIL import Image, UnidentifiedImageError
 
 from ianvs.base.errors import DataError, closest, one_line, shown_path
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, pictures_in, refusal, text_of
-
-__all__ = ["read_yolo"]
 
 _WORDS = 5  # class cx cy w h, all but the first relative to the picture
 

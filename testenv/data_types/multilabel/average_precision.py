@@ -4,14 +4,10 @@ truth: (N, C) 0 or 1. scores: (N, C), higher is likelier; a sample with -inf is 
 class that nothing was answered with has an AP of 0. Scores are neither nan nor +inf.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Rule", "average_precisions", "mean_average_precision", "micro_average_precision"]
 
 Rule = Literal["groups", "voc07", "krt"]
 """How AP is computed. "groups": samples of equal scores are answered together, as in scikit-learn.

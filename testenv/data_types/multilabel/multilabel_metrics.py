@@ -4,24 +4,20 @@ TP_c, FP_c and FN_c are counted for each class c. A ratio is 0 where TP is 0; ev
 class.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import FiniteFloat
+from pydantic import Field, FiniteFloat
 
-from ianvs.base.errors import ConfigError
+from ianvs.base.errors import ConfigError, closest
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.data_types.multilabel import average_precision as ranking
-
-__all__ = ["MULTILABEL"]
 
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -39,6 +35,12 @@ class SeenOptions(RankingOptions):
     """samples: of "all" test samples, or of those "containing" a class that was taught by then (as KRT does)."""
 
     samples: Literal["all", "containing"] = "all"
+
+
+class FrequencyOptions(RankingOptions):
+    """classes: names of those that are frequent, rare, or between, which the user decides."""
+
+    classes: list[str] = Field(min_length=1)
 
 
 class DecisionOptions(Options):
@@ -72,6 +74,15 @@ def _of_seen(record: EvaluationRecord, *, rule: ranking.Rule = "groups", samples
     truth, scores = _of(record, record.labels if record.seen is None else record.seen)
     kept = truth.any(axis=1) | (samples == "all")
     return ranking.mean_average_precision(truth[kept], scores[kept], rule)
+
+
+def _of_named(record: EvaluationRecord, *, rule: ranking.Rule = "groups", classes: Sequence[str] = ()) -> float:
+    for name in classes:
+        if name not in record.classes:
+            raise ValueError(f"there is no class '{name}'.{closest(name, record.classes)}")
+    taught = range(len(record.classes)) if record.seen is None else record.seen
+    named = tuple(c for c in taught if record.classes[c] in classes)
+    return ranking.mean_average_precision(*_of(record, named), rule)
 
 
 def _decided(
@@ -136,6 +147,7 @@ _AP = "AP_c = sum_g (R_g - R_(g-1)) P_g over groups g of equal scores, best firs
 _EVERINGHAM = "Everingham et al. 2010 (IJCV 88), section 4.2; groups as in scikit-learn"
 _KRT = "Dong et al. 2023 (KRT, ICCV)"
 _IIRC = "Abdelsalam et al. 2021 (IIRC, CVPR, arXiv 2012.12477), section 4"
+_KIM = "Kim et al. 2020 (PRS, ECCV, arXiv 2009.03632)"
 _MAP = partial(_ranked, score=ranking.mean_average_precision)
 _MICRO = partial(_ranked, score=ranking.micro_average_precision)
 _SEEN = "mean of AP_c over classes c taught by then"
@@ -150,6 +162,11 @@ MULTILABEL = (
             aliases=("last_mAP",), pooled=True),
     _metric("average_mAP", "Mean over rounds of mAP over all classes taught by then.", f"mean_k of: {_SEEN}", _KRT,
             _of_seen, SeenOptions, pooled=True, over_rounds="mean"),
+    *(
+        _metric(f"mAP_{often}", f"mAP over the {often} classes taught, after the last round; `classes` names them.",
+                f"mean of AP_c over {often} classes c taught by then", _KIM, _of_named, FrequencyOptions, pooled=True)
+        for often in ("majority", "moderate", "minority")
+    ),
     _decision("CP", "Class precision: mean of the precision of classes.", "mean_c TP_c / (TP_c + FP_c)", _WU, 0,
               lambda right, said, true, of: _ratio(right, said)),
     _decision("CR", "Class recall: mean of the recall of classes.", "mean_c TP_c / (TP_c + FN_c)", _WU, 0,

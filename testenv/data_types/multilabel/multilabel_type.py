@@ -1,7 +1,5 @@
 """Samples with several labels each, or none: truths (N, C) of 0 and 1, answers (N, C) scores, higher being likelier."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -26,7 +24,10 @@ _FORMS = (
 
 
 class Multilabel(DataType):
-    """Labels are uint8 (N, C). True labels are stored a bit each. Of -inf a sample is never answered with the class."""
+    """Samples with several labels each: uint8 (N, C) of 0 and 1.
+
+    True labels are stored a bit each. A sample with -inf is never answered with the class.
+    """
 
     name: ClassVar[str] = "multilabel"
 

@@ -1,7 +1,5 @@
 """Numbers to be estimated: truths and answers are floats (N,) or (N, D)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -16,7 +14,7 @@ Numbers = NDArray[np.float64]
 
 
 class Regression(DataType):
-    """Labels are float64, (N,) or (N, D). It has no classes."""
+    """Numbers to be estimated: labels are float64, (N,) or (N, D), without classes."""
 
     name: ClassVar[str] = "regression"
 

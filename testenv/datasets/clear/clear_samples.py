@@ -1,11 +1,6 @@
 """The samples of a CLEAR release: pictures, cut to squares, or the features that were released with them."""
 
-from __future__ import annotations
-
-import hashlib
-import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, Problem, shown_path
-from ianvs.exam.data.cache import Progress, entry
+from ianvs.exam.data.cache import Progress, decoded_once
+from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.listing import SourceError, summary
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, read_lists, read_mapping
-
-__all__ = ["cached_squares", "feature_files", "read_features", "square"]
-
-FORMAT = 1  # part of every key: raise it when decoding gives other values
-CHUNK = 256  # pictures between two progress reports
 
 
 def square(path: str, size: int) -> NDArray[np.uint8]:
@@ -30,12 +21,7 @@ def square(path: str, size: int) -> NDArray[np.uint8]:
     """
     from PIL import Image
 
-    try:
-        with Image.open(path) as image:
-            rgb = image.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        message = f"can't be decoded as a picture ({error}). Unpack the archive again."
-        raise SourceError([Problem(message, Place(Path(path)))]) from None
+    rgb = Image.fromarray(decode_picture(path, None))
     width, height = rgb.size
     if width <= height:
         width, height = size, size * height // width
@@ -51,37 +37,12 @@ def cached_squares(
 ) -> NDArray[np.uint8]:
     """The pictures as one read-only memory map (N, size, size, 3), decoded at the first call only.
 
-    Raises SourceError that names the broken ones, all at once: decoding a release takes minutes.
+    Raises SourceError that names the broken ones.
     """
-    content = json.dumps([FORMAT, size, list(digests)])
-    key = f"square-{hashlib.sha256(content.encode()).hexdigest()[:32]}"
-
-    def fill(folder: Path) -> None:
-        shape = (len(paths), size, size, 3)
-        pixels = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
-        problems: list[Problem] = []
-
-        def store(index: int) -> None:
-            try:
-                pixels[index] = square(paths[index], size)
-            except SourceError as broken:
-                problems.extend(broken.problems)
-
-        with ThreadPoolExecutor() as pool:  # decoding holds no interpreter lock
-            for start in range(0, len(paths), CHUNK):
-                end = min(start + CHUNK, len(paths))
-                list(pool.map(store, range(start, end)))
-                if progress is not None:
-                    progress(end / len(paths))
-        if problems:
-            raise SourceError(summary(sorted(problems, key=str)))
-        pixels.flush()
-
-    folder = entry(cache_dir, key, fill)
-    if progress is not None:
-        progress(1.0)
-    squares: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
-    return squares
+    shape = (size, size, 3)
+    return decoded_once(
+        "square", [size, [*digests]], paths, lambda index: square(paths[index], size), cache_dir, progress, shape
+    )
 
 
 def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -> dict[str, Path]:
@@ -110,7 +71,7 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
     return files
 
 
-def read_features(tree: Tree, folder: Path, features: str, labelled: Labelled) -> NDArray[np.float32]:
+def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -> NDArray[np.float32]:
     """(N, D) float32, one row for each picture of `labelled`. Raises SourceError."""
     files = feature_files(tree, folder, features, labelled)
     known: dict[str, Any] = {}

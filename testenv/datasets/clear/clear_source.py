@@ -3,19 +3,16 @@
 Every bucket is a domain, named by its number, so that the scenario domain-incremental has one round for each.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ianvs.base.errors import Problem, closest, one_line
+from ianvs.base.errors import Problem
 from ianvs.base.seeding import generator
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
@@ -23,10 +20,9 @@ from ianvs.exam.data.cache import cached_arrays, slice_of
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.split import stratified_split
+from ianvs.testenv.datasets.array_source import unknown
 from ianvs.testenv.datasets.clear.clear_samples import cached_squares, feature_files, read_features
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, find_tree, read_lists, read_metadata
-
-__all__ = ["Clear10", "Clear100"]
 
 VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
 SIZE = 224  # pixels, of the authors' training
@@ -90,7 +86,12 @@ class _Clear(Source):
         tree, parts = self._parts(spec)
         fingerprint = self._fingerprint(spec, tree, parts, cache_dir)
         if self.features is not None:
-            x = _features(f"{spec.name}-{fingerprint[:32]}", tree, parts, self.features, cache_dir)
+            named, features = zip(("train", "test"), parts, strict=True), self.features
+            key = f"{spec.name}-{fingerprint[:32]}"
+            made = cached_arrays(
+                cache_dir, key, lambda: {name: read_features(tree, *part, features) for name, part in named}
+            )
+            x = [made["train"], made["test"]]
         else:
             weight = len(parts[0][1]) / (len(parts[0][1]) + len(parts[1][1]))
             shares = slice_of(progress, 0.0, weight), slice_of(progress, weight, 1.0)
@@ -109,10 +110,8 @@ class _Clear(Source):
         train, test = self._cut(spec, tree)
         if spec.using:
             known = list(dict.fromkeys(train[1].buckets.tolist()))
-            for name in spec.using:
-                if name not in known:
-                    message = f"{spec.name} has no bucket '{name}'.{closest(name, known)} It has: {one_line(known)}."
-                    raise SourceError([Problem(message, spec.places.get("using", spec.place))])
+            if wrong := unknown(spec, "bucket", known):
+                raise SourceError(wrong)
             train, test = ((folder, part.take(np.isin(part.buckets, spec.using))) for folder, part in (train, test))
         return tree, (train, test)
 
@@ -162,6 +161,7 @@ class _Clear(Source):
 
 class Clear10(_Clear):
     summary: ClassVar[str] = "photographs by year in 10 buckets, 11 classes; 33 000 + 5 500 (Lin et al. 2021)"
+    made_of: ClassVar[tuple[str, ...]] = ("CLEAR-10",)
     archives: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "clear10-train-image-only.zip": "5171f720810d60b471c308dee595d430",
@@ -172,23 +172,13 @@ class Clear10(_Clear):
 
 class Clear100(_Clear):
     summary: ClassVar[str] = "photographs by year in 10 buckets, 100 classes; 100 000 + 50 000 (Lin et al. 2021)"
+    made_of: ClassVar[tuple[str, ...]] = ("CLEAR-100",)
     archives: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "clear100-train-image-only.zip": "ea85cdba9efcb3abf77eaab5554052c8",
             "clear100-test.zip": "e160815fb5fd4bc71dacd339ff41e6a9",
         }
     )
-
-
-def _features(key: str, tree: Tree, parts: Parts, features: str, cache_dir: Path) -> list[NDArray[Any]]:
-    def make() -> dict[str, NDArray[Any]]:
-        return {
-            part: read_features(tree, folder, features, labelled)
-            for part, (folder, labelled) in zip(("train", "test"), parts, strict=True)
-        }
-
-    arrays = cached_arrays(cache_dir, key, make)
-    return [arrays["train"], arrays["test"]]
 
 
 def _size(spec: DatasetSpec) -> int:

@@ -24,18 +24,6 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Place, Problem, closest, one_line, shown_path
 from ianvs.exam.data.listing import SourceError, summary
 
-__all__ = [
-    "LISTS",
-    "METADATA",
-    "TRAIN_FOLDERS",
-    "Labelled",
-    "Tree",
-    "find_tree",
-    "read_lists",
-    "read_mapping",
-    "read_metadata",
-]
-
 METADATA, LISTS = "metadata", "lists"
 TRAIN_FOLDERS = ("train_image_only", "train")  # the second one has the features and the unlabelled metadata too
 OLD_FOLDER = "training_folder"
@@ -102,7 +90,7 @@ def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
     overview = folder / "labeled_metadata.json"
     problems: list[Problem] = []
     rows: list[tuple[str, str, int, str]] = []
-    sources: list[Path] = []
+    places: list[Place] = []
     for bucket, by_class in sorted(read_mapping(overview).items(), key=lambda item: _number(item[0])):
         for name in by_class:
             if name not in classes:
@@ -121,8 +109,8 @@ def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
                     problems.append(Problem(f"the entry '{key}' has no IMG_PATH.", Place(file)))
                     continue
                 rows.append((os.fspath(folder / entry["IMG_PATH"]), f"{bucket}/{name}/{key}", index, bucket))
-                sources.append(file)
-    return _labelled(rows, [Place(source) for source in sources], problems, Place(overview))
+                places.append(Place(file))
+    return _labelled(rows, places, problems, Place(overview))
 
 
 def read_lists(tree: Tree, part: str, split: int | None = None) -> Labelled:

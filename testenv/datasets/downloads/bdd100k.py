@@ -3,13 +3,11 @@
 Its label pictures hold the trainIds of Cityscapes.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.paired_folders import files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "PREPARER"]
+from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest, found_in_splits
+from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
 
 LABELS = cityscapes.LABELS
 
@@ -18,21 +16,13 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
     """`seg/images/{split}/{id}.jpg` with `seg/labels/{split}/{id}_train_id.png`."""
     seg = request.root if request.root.name == "seg" else folder_of(request.root, "seg")
     pictures_in, labels_in = folder_of(seg, "images"), folder_of(seg, "labels")
-    splits = ("train", request.test_split or "val")
-    warnings: list[str] = []
-    train, test = (
-        pair_up(
-            files_below(folder_of(pictures_in, split), ".jpg"),
-            files_below(folder_of(labels_in, split), "_train_id.png"),
-            "*_train_id.png",
-            request,
-            warnings,
-        )
-        for split in splits
-    )
-    warnings += unused_splits(pictures_in, splits)
-    split_rule = {"train": "train", "test": splits[1]}
-    return (Found(request.domain or "BDD", LABELS, train, test, split_rule, None, tuple(warnings)),)
+
+    def pairs_of(split: str, warnings: list[str]) -> Sequence[Pair]:
+        pictures = files_below(folder_of(pictures_in, split), ".jpg")
+        labels = files_below(folder_of(labels_in, split), "_train_id.png")
+        return pair_up(pictures, labels, "*_train_id.png", request.skip_missing, warnings)
+
+    return found_in_splits(request, "BDD", LABELS, pictures_in, "val", pairs_of)
 
 
 PREPARER = Preparer("bdd100k", find, ("test_split",))

@@ -1,15 +1,10 @@
 """CamVid in 11 classes (Brostow et al. 2009; grouping of Badrinarayanan et al. 2017): one domain a sequence."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 from ianvs.base.errors import DataError, shown_path
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
-
-__all__ = ["LABELS", "PREPARER"]
 
 LABELS = LabelSet(
     palette=MappingProxyType(
@@ -42,9 +37,8 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         folder = folder_of(folder_of(request.root, "rgb"), split)
         labels = files_below(folder_of(folder_of(request.root, "gt"), split), _SUFFIX)
         by_domain: dict[str, list[Pair]] = {}
-        for one in pair_up(
-            files_below(folder, ".jpg") | files_below(folder, ".png"), labels, f"*{_SUFFIX}", request, warnings
-        ):
+        pictures = files_below(folder, ".jpg") | files_below(folder, ".png")
+        for one in pair_up(pictures, labels, f"*{_SUFFIX}", request.skip_missing, warnings):
             sequence, slash, _ = one.key.partition("/")
             if not slash:
                 message = "lies in no folder of a sequence; expected rgb/{split}/{sequence}/{picture}."

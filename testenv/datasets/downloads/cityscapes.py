@@ -1,16 +1,12 @@
 """Cityscapes, fine annotations (Cordts et al. 2016): 2975 training and 500 validation pictures of 2048x1024."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ianvs.exam.data.labels import IGNORED
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
-from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "LABEL_IDS", "PREPARER"]
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest, found_in_splits
+from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
 
 LABELS = LabelSet(
     palette=MappingProxyType(
@@ -62,19 +58,15 @@ _TRAIN_IDS, _LABEL_IDS = "_gtFine_labelTrainIds.png", "_gtFine_labelIds.png"
 def find(request: PrepareRequest) -> tuple[Found, ...]:
     """`labelTrainIds` pictures where the official tool has written them, else `labelIds` ones, to be mapped."""
     pictures_in, labels_in = folder_of(request.root, "leftImg8bit"), folder_of(request.root, "gtFine")
-    parts: list[tuple[Pair, ...]] = []
-    warnings: list[str] = []
-    splits = ("train", request.test_split or "val")
-    for split in splits:
+
+    def pairs_of(split: str, warnings: list[str]) -> list[Pair]:
         folder = folder_of(labels_in, split)
         ready, raw = files_below(folder, _TRAIN_IDS), files_below(folder, _LABEL_IDS)
         pictures = files_below(folder_of(pictures_in, split), "_leftImg8bit.png")
-        found = pair_up(pictures, raw | ready, f"*{_TRAIN_IDS} or *{_LABEL_IDS}", request, warnings)
-        parts.append(tuple(Pair(one.key, one.picture, one.label, one.key not in ready) for one in found))
-    warnings += unused_splits(pictures_in, splits)
-    mapping = LABEL_IDS if any(one.mapped for part in parts for one in part) else None
-    split_rule = {"train": "train", "test": splits[1]}
-    return (Found(request.domain or "CS", LABELS, parts[0], parts[1], split_rule, mapping, tuple(warnings)),)
+        found = pair_up(pictures, raw | ready, f"*{_TRAIN_IDS} or *{_LABEL_IDS}", request.skip_missing, warnings)
+        return [replace(one, mapped=one.key not in ready) for one in found]
+
+    return found_in_splits(request, "CS", LABELS, pictures_in, "val", pairs_of, LABEL_IDS)
 
 
 PREPARER = Preparer("cityscapes", find, ("test_split",))

@@ -1,15 +1,11 @@
 """Cloud-Robotics (KubeEdge): about 2600 pictures from a robot dog, 30 classes in 7 groups."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
-from ianvs.testenv.datasets.downloads.paired_folders import files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "PREPARER"]
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest, found_in_splits
+from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
 
 LABELS = LabelSet(
     palette=MappingProxyType(
@@ -56,21 +52,13 @@ LABELS = LabelSet(
 def find(request: PrepareRequest) -> tuple[Found, ...]:
     """`rgb/{split}/{scene}/{number}.png` with `gtFine/{split}/{scene}/{number}_TrainIds.png`, of all scenes."""
     pictures_in, labels_in = folder_of(request.root, "rgb"), folder_of(request.root, "gtFine")
-    splits = ("train", request.test_split or "test")
-    warnings: list[str] = []
-    train, test = (
-        pair_up(
-            files_below(folder_of(pictures_in, split), ".png"),
-            files_below(folder_of(labels_in, split), "_TrainIds.png"),
-            "*_TrainIds.png",
-            request,
-            warnings,
-        )
-        for split in splits
-    )
-    warnings += unused_splits(pictures_in, splits)
-    split_rule = {"train": "train", "test": splits[1]}
-    return (Found(request.domain or "CR", LABELS, train, test, split_rule, None, tuple(warnings)),)
+
+    def pairs_of(split: str, warnings: list[str]) -> Sequence[Pair]:
+        pictures = files_below(folder_of(pictures_in, split), ".png")
+        labels = files_below(folder_of(labels_in, split), "_TrainIds.png")
+        return pair_up(pictures, labels, "*_TrainIds.png", request.skip_missing, warnings)
+
+    return found_in_splits(request, "CR", LABELS, pictures_in, "test", pairs_of)
 
 
 PREPARER = Preparer("cloud_robotics", find, ("test_split",))

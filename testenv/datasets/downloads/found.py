@@ -1,15 +1,22 @@
 """What the preparers have in common: what is asked of them, and what they find."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
-from ianvs.testenv.datasets.downloads.paired_folders import Pair
+from ianvs.testenv.datasets.downloads.paired_folders import Pair, unused_splits
 
-__all__ = ["Found", "Preparer", "PrepareRequest"]
+
+@dataclass(frozen=True)
+class LabelSet:
+    """Names of classes in the order of their ids, with their colours; `groups` is empty or holds every class once."""
+
+    palette: Mapping[str, tuple[int, int, int]]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(self.palette)
 
 
 @dataclass(frozen=True)
@@ -47,3 +54,25 @@ class Preparer:
     find: Callable[[PrepareRequest], tuple[Found, ...]]
     options: tuple[str, ...] = ()
     several: bool = False  # domains: each gets a folder of its own
+
+
+def found_in_splits(
+    request: PrepareRequest,
+    domain: str,
+    labels: LabelSet,
+    pictures: Path,
+    test_split: str,
+    pairs_of: Callable[[str, list[str]], Sequence[Pair]],
+    mapping: Mapping[int, int] | None = None,
+) -> tuple[Found, ...]:
+    """The one domain of a dataset whose pictures lie in folders below `pictures`, one for each split.
+
+    domain, test_split: what they are where the request names no other. pairs_of: the pairs of a split; it may add to a
+    list of warnings. mapping: for those that are to be mapped.
+    """
+    splits, warnings = ("train", request.test_split or test_split), list[str]()
+    train, test = (tuple(pairs_of(split, warnings)) for split in splits)
+    warnings += unused_splits(pictures, splits)
+    mapping = mapping if any(pair.mapped for pair in (*train, *test)) else None
+    split = {"train": "train", "test": splits[1]}
+    return (Found(request.domain or domain, labels, train, test, split, mapping, tuple(warnings)),)

@@ -1,17 +1,13 @@
 """India Driving Dataset, part 1 (Varma et al. 2019): 6993 training and 981 validation pictures, 26 level-3 classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
-from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up, unused_splits
-
-__all__ = ["LABELS", "PREPARER", "TO_CITYSCAPES"]
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest, found_in_splits
+from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
 
 _CS = cityscapes.LABELS.palette
 
@@ -86,19 +82,17 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
     """`leftImg8bit/{split}/{drive}/*` with the `labellevel3Ids` pictures that AutoNUE's tool makes of the polygons."""
     pictures_in, labels_in = folder_of(request.root, "leftImg8bit"), folder_of(request.root, "gtFine")
     mapping = TO_CITYSCAPES if request.classes == "cityscapes" else None
-    splits = ("train", request.test_split or "val")
-    warnings: list[str] = []
-    parts = []
-    for split in splits:
+
+    def pairs_of(split: str, warnings: list[str]) -> list[Pair]:
         folder = folder_of(pictures_in, split)
         pictures = files_below(folder, "_leftImg8bit.jpg") | files_below(folder, "_leftImg8bit.png")
         wanted = f"*{_SUFFIX} (made of the polygons by AutoNUE's createLabels.py with --id-type level3Id)"
-        found = pair_up(pictures, files_below(folder_of(labels_in, split), _SUFFIX), wanted, request, warnings)
-        parts.append(tuple(Pair(one.key, one.picture, one.label, mapping is not None) for one in found))
-    warnings += unused_splits(pictures_in, splits)
-    labels = cityscapes.LABELS if mapping else LABELS
-    split_rule = {"train": "train", "test": splits[1]}
-    return (Found(request.domain or "IDD", labels, parts[0], parts[1], split_rule, mapping, tuple(warnings)),)
+        labels = files_below(folder_of(labels_in, split), _SUFFIX)
+        found = pair_up(pictures, labels, wanted, request.skip_missing, warnings)
+        return [replace(one, mapped=mapping is not None) for one in found]
+
+    known = cityscapes.LABELS if mapping else LABELS
+    return found_in_splits(request, "IDD", known, pictures_in, "val", pairs_of, mapping)
 
 
 PREPARER = Preparer("idd", find, ("test_split", "classes"))

@@ -1,7 +1,5 @@
 """Label pictures as downloaded: read, checked, and mapped to the ids that an exam uses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, one_line, shown_path
-from ianvs.exam.data.decode import deep_colour, deep_first_channel
+from ianvs.exam.data.decode import deep_colour, deep_first_channel, picture_size
 from ianvs.exam.data.labels import IGNORED
-
-__all__ = ["check_ids", "check_size", "map_ids", "read_ids", "write_ids"]
 
 
 def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
@@ -39,15 +35,7 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
 
 def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:
     """Raises DataError if the picture is not of the (height, width) of its labels. Reads only its head."""
-    from PIL import Image
-
-    try:
-        with Image.open(picture) as image:
-            width, height = image.size
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(
-            f"{shown_path(picture)}: can't be opened as a picture ({error}). Download it again, or leave it out."
-        ) from None
+    height, width = picture_size(str(picture))
     if (height, width) != shape:
         raise DataError(
             f"{shown_path(label)}: is {shape[0]}x{shape[1]} (height x width), its picture {shown_path(picture)} is "

@@ -1,15 +1,10 @@
 """Pictures and their label pictures in folders."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ianvs.base.errors import DataError, one_line, shown_path
-
-__all__ = ["Pair", "files_below", "folder_of", "pair_up", "unused_splits"]
 
 
 @dataclass(frozen=True)
@@ -20,11 +15,6 @@ class Pair:
     picture: Path
     label: Path
     mapped: bool = False  # the ids in `label` are to be mapped
-
-
-class _Rules(Protocol):
-    @property
-    def skip_missing(self) -> bool: ...
 
 
 def folder_of(parent: Path, name: str) -> Path:
@@ -46,9 +36,10 @@ def files_below(folder: Path, suffix: str) -> dict[str, Path]:
 
 
 def pair_up(
-    pictures: Mapping[str, Path], labels: Mapping[str, Path], wanted: str, rules: _Rules, warnings: list[str]
+    pictures: Mapping[str, Path], labels: Mapping[str, Path], wanted: str, skip_missing: bool, warnings: list[str]
 ) -> tuple[Pair, ...]:
-    """Pictures with the labels of the same key. Raises DataError for one without the other, or warns, as `rules` say.
+    """Pictures with the labels of the same key. Raises DataError for one without the other, or, with
+    `skip_missing`, warns.
 
     wanted: how the file name of a label looks, for the message.
     """
@@ -56,10 +47,10 @@ def pair_up(
         raise DataError("found neither pictures nor label pictures. Is `--root` right, and was all of it unpacked?")
     alone = [path for key, path in pictures.items() if key not in labels]
     if alone:
-        _lost(alone, len(pictures), f"has no label picture {wanted}", rules, warnings)
+        _lost(alone, len(pictures), f"has no label picture {wanted}", skip_missing, warnings)
     unseen = [path for key, path in labels.items() if key not in pictures]
     if unseen:
-        _lost(unseen, len(labels), "has no picture", rules, warnings)
+        _lost(unseen, len(labels), "has no picture", skip_missing, warnings)
     return tuple(Pair(key, picture, labels[key]) for key, picture in pictures.items() if key in labels)
 
 
@@ -69,9 +60,9 @@ def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
     return [f"the pictures of '{name}' are in neither index" for name in others]
 
 
-def _lost(paths: list[Path], count: int, what: str, rules: _Rules, warnings: list[str]) -> None:
+def _lost(paths: list[Path], count: int, what: str, skip_missing: bool, warnings: list[str]) -> None:
     first = f"{shown_path(paths[0])}: {what}"
     more = f" ({len(paths)} of {count} files have none)" if len(paths) > 1 else ""
-    if not rules.skip_missing:
+    if not skip_missing:
         raise DataError(f"{first}{more}. Complete the download, or leave these files out by `--skip-missing`.")
     warnings.append(f"{first}{more}: left out")

@@ -1,14 +1,12 @@
 """`prepare`: a dataset as downloaded -> index files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ianvs.base.errors import DataError, closest, one_line
+from ianvs.base.package import files_of
 from ianvs.testenv.datasets.downloads import bdd100k, camvid, cityscapes, cloud_robotics, idd, synthia
 from ianvs.testenv.datasets.downloads.found import Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.writing import (
@@ -18,8 +16,6 @@ from ianvs.testenv.datasets.downloads.writing import (
     write_domain,
     write_together,
 )
-
-__all__ = ["PREPARERS", "origin_of", "prepare"]
 
 PREPARERS: Mapping[str, Preparer] = MappingProxyType(
     {module.PREPARER.name: module.PREPARER for module in (cityscapes, synthia, cloud_robotics, bdd100k, idd, camvid)}
@@ -66,8 +62,5 @@ def prepare(
 
 def origin_of(name: str, more: Mapping[str, Any]) -> dict[str, Any]:
     """The head of a provenance.json."""
-    try:
-        written_by = f"ianvs {version('ianvs')}"
-    except PackageNotFoundError:  # run from a source tree
-        written_by = "ianvs"
-    return {"dataset": name, "written_by": written_by, **more}
+    package = files_of("ianvs")  # None where it runs from a source tree
+    return {"dataset": name, "written_by": package[0] if package else "ianvs", **more}

@@ -1,18 +1,13 @@
 """SYNTHIA-RAND-CITYSCAPES (Ros et al. 2016): 9400 rendered pictures of 1280x760, no official split."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
-
-__all__ = ["LABELS", "PREPARER", "TO_CITYSCAPES", "TO_OWN", "split_by_hash"]
 
 _CS = cityscapes.LABELS.palette
 
@@ -77,7 +72,7 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
     warnings: list[str] = []
     pairs = tuple(
         Pair(one.key, one.picture, one.label, mapped=True)
-        for one in pair_up(pictures, labels, "*.png", request, warnings)
+        for one in pair_up(pictures, labels, "*.png", request.skip_missing, warnings)
     )
     test = split_by_hash([one.key for one in pairs], request.test_ratio, request.seed)
     rule: dict[str, str | int | float] = {

@@ -1,8 +1,5 @@
 """From what a preparer found to index files that a testenv reads."""
 
-from __future__ import annotations
-
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +13,10 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, shown_path
 from ianvs.exam.data.labels import IGNORED
+from ianvs.store.files import write_atomic, write_json
 from ianvs.testenv.datasets.downloads.found import Found
 from ianvs.testenv.datasets.downloads.label_ids import check_ids, check_size, map_ids, read_ids, write_ids
 from ianvs.testenv.datasets.downloads.paired_folders import Pair
-
-__all__ = ["Prepared", "Progress", "refuse_strange_index", "write_domain", "write_together"]
 
 PARTS = ("train", "test")
 PROVENANCE = "provenance.json"
@@ -79,7 +75,7 @@ def write_domain(
         "pixels": pixels,
         "warnings": warnings,
     }
-    _write(folder / PROVENANCE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    write_json(folder / PROVENANCE, record)
     _write_classes(folder, found)
     for part, ready in listed.items():
         _write_index(folder, part, ready)
@@ -96,10 +92,10 @@ def write_together(folder: Path, domains: Sequence[Prepared], origin: Mapping[st
             for line in (one.folder / f"{part}-index.txt").read_text(encoding="utf-8").splitlines():
                 sep = "\t" if "\t" in line else " "
                 lines.append(_line(*(_written(one.folder / path, folder) for path in line.split(sep))))
-        _write(folder / f"{part}-index.txt", "".join(lines))
+        write_atomic(folder / f"{part}-index.txt", "".join(lines).encode())
     lists = {one.domain: list(one.classes) for one in domains}
-    _write(folder / "classes.yaml", yaml.safe_dump({"classes": lists}, sort_keys=False, width=110))
-    _write(folder / PROVENANCE, json.dumps({**origin, "domains": list(lists)}, indent=1, ensure_ascii=False) + "\n")
+    write_atomic(folder / "classes.yaml", yaml.safe_dump({"classes": lists}, sort_keys=False, width=110).encode())
+    write_json(folder / PROVENANCE, {**origin, "domains": list(lists)})
 
 
 def refuse_strange_index(folder: Path) -> None:
@@ -152,12 +148,13 @@ def _write_classes(folder: Path, found: Found) -> None:
         content["groups"] = {group: list(names) for group, names in found.labels.groups.items()}
     content["palette"] = {name: list(colour) for name, colour in found.labels.palette.items()}
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110)
-    _write(folder / "classes.yaml", "# Names in the order of their ids; `classes` is what a testenv wants.\n" + text)
+    text = "# Names in the order of their ids; `classes` is what a testenv wants.\n" + text
+    write_atomic(folder / "classes.yaml", text.encode())
 
 
 def _write_index(folder: Path, part: str, pairs: Sequence[Pair]) -> None:
     lines = [_line(_written(pair.picture, folder), _written(pair.label, folder)) for pair in pairs]
-    _write(folder / f"{part}-index.txt", "".join(lines))
+    write_atomic(folder / f"{part}-index.txt", "".join(lines).encode())
 
 
 def _line(picture: str, label: str) -> str:
@@ -174,11 +171,3 @@ def _written(path: Path, folder: Path) -> str:
     if path.is_relative_to(folder) or (path.is_relative_to(folder.parent) and folder.parent != Path(folder.anchor)):
         return Path(os.path.relpath(path, folder)).as_posix()
     return path.as_posix()
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

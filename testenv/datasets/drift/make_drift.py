@@ -1,7 +1,5 @@
 """Many drifting pictures: as arrays, or as files in the layout of a CLEAR release."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -13,8 +11,6 @@ from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.downloads.writing import Progress
 from ianvs.testenv.datasets.drift.objects import CLASSES
 from ianvs.testenv.datasets.drift.picture import draw_picture
-
-__all__ = ["BUCKETS", "VERSION", "make_drift", "write_drift"]
 
 VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
 BUCKETS = 10

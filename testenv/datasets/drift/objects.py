@@ -4,16 +4,12 @@ A drawing lies in the square from -1 to 1, y growing downwards, later shapes ove
 first bucket) to 1 (the last one).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
 
-from ianvs.testenv.datasets.streets.canvas import Colour, Ellipse, Polygon, Shape, between
-
-__all__ = ["CLASSES", "draw_object", "paint_of"]
+from ianvs.testenv.datasets.streets.canvas import Colour, Ellipse, Polygon, Shape, between, scaled
 
 CLASSES = ("BACKGROUND", "bus", "camera", "dress", "laptop", "racing", "soccer", "sweater")
 """In the order of their index; names of CLEAR-10."""
@@ -55,16 +51,11 @@ def _mixed(start: float, end: float, time: float, rng: np.random.Generator) -> f
     return (start + (end - start) * time) * between(rng, 0.9, 1.1)
 
 
-def _shaded(colour: Colour, factor: float) -> Colour:
-    red, green, blue = (min(part * factor, 255.0) for part in colour)
-    return red, green, blue
-
-
 def _background(time: float, paint: Colour, rng: np.random.Generator) -> list[Shape]:
     shapes: list[Shape] = []
     for _ in range(int(rng.integers(2, 5))):
         x, y = between(rng, -0.9, 0.9), between(rng, -0.9, 0.9)
-        colour = _shaded(paint, between(rng, 0.5, 1.3))
+        colour = scaled(paint, between(rng, 0.5, 1.3))
         if rng.random() < 0.5:
             a, b = between(rng, 0.1, 0.5), between(rng, 0.1, 0.5)
             shapes.append(Polygon(((x, y - a), (x + b, y + a), (x - b, y + 0.6 * a)), colour))
@@ -92,7 +83,7 @@ def _camera(time: float, paint: Colour, rng: np.random.Generator) -> list[Shape]
     lens = _mixed(0.26, 0.5, time, rng)
     finder = _mixed(0.3, 0.05, time, rng)
     return [
-        _box(-0.3, 0.3, -tall - finder, -tall + 0.02, _shaded(paint, 0.7)),
+        _box(-0.3, 0.3, -tall - finder, -tall + 0.02, scaled(paint, 0.7)),
         _box(-wide, wide, -tall, tall, paint),
         Ellipse((0.0, 0.05), (lens, lens), _DARK),
         Ellipse((0.0, 0.05), (0.6 * lens, 0.6 * lens), _GLASS),
@@ -106,7 +97,7 @@ def _dress(time: float, paint: Colour, rng: np.random.Generator) -> list[Shape]:
     return [
         Ellipse((0.0, -0.82), (0.15, 0.17), (214, 172, 146)),
         Polygon(((-waist, -0.05), (waist, -0.05), (hem, end), (-hem, end)), paint),
-        Polygon(((-0.34, -0.62), (0.34, -0.62), (waist, 0.0), (-waist, 0.0)), _shaded(paint, 0.85)),
+        Polygon(((-0.34, -0.62), (0.34, -0.62), (waist, 0.0), (-waist, 0.0)), scaled(paint, 0.85)),
         *(_box(x - 0.06, x + 0.06, end, 0.98, (214, 172, 146)) for x in (-0.15, 0.15)),
     ]
 
@@ -151,10 +142,10 @@ def _sweater(time: float, paint: Colour, rng: np.random.Generator) -> list[Shape
     shapes: list[Shape] = []
     for side in (-1.0, 1.0):
         arm = ((side * body, -0.6), (side * sleeve, 0.5), (side * (sleeve - 0.25), 0.55), (side * 0.6 * body, -0.2))
-        shapes.append(Polygon(arm, _shaded(paint, 0.8)))
+        shapes.append(Polygon(arm, scaled(paint, 0.8)))
     shapes.append(_box(-body, body, -0.62, 0.75, paint))
     if stripe > 0.02:
-        shapes += [_box(-body, body, y, y + stripe, _shaded(paint, 1.7)) for y in (-0.3, 0.05, 0.4)]
+        shapes += [_box(-body, body, y, y + stripe, scaled(paint, 1.7)) for y in (-0.3, 0.05, 0.4)]
     return [*shapes, Ellipse((0.0, -0.62), (0.2, 0.13), _DARK)]
 
 

@@ -4,15 +4,11 @@ As in the street scenes only operations are used that IEEE 754 rounds in one way
 gives one picture on every platform.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.testenv.datasets.drift.objects import draw_object, paint_of
-from ianvs.testenv.datasets.streets.canvas import Colour, between, speckle
-
-__all__ = ["draw_picture"]
+from ianvs.testenv.datasets.streets.canvas import Colour, between, speckle, summed
 
 SAMPLES = 2  # per pixel and direction
 
@@ -37,11 +33,7 @@ def draw_picture(name: str, time: float, size: int, rng: np.random.Generator) ->
     u, v = _placed(x, y, rng)
     for shape in draw_object(name, time, (red, green, blue), rng):
         colour[shape.covers(u, v)] = np.array(shape.colour)
-    fine = np.zeros((size, size, 3))
-    for row in range(SAMPLES):
-        for column in range(SAMPLES):  # not a sum over an axis, whose order numpy does not promise
-            fine += colour[row::SAMPLES, column::SAMPLES]
-    return _taken(fine / SAMPLES**2, time, rng)
+    return _taken(summed(colour, SAMPLES) / SAMPLES**2, time, rng)
 
 
 def _wall(x: Floats, y: Floats, time: float, rng: np.random.Generator) -> Floats:

@@ -6,14 +6,10 @@ overwrites what was true before, unless the system prompt, which names the year,
 instructions of Continual-News, small enough to be learnt by a tiny model in seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-__all__ = ["FIRST_YEAR", "TOPICS", "VERSION", "News", "make_news", "require_subjects"]
 
 VERSION = 1  # raise it when the same arguments make other conversations
 

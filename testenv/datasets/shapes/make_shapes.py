@@ -1,7 +1,5 @@
 """Many scenes as arrays: the pictures, and the boxes and classes of the shapes in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +9,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import DataError, closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.shapes.outlines import OUTLINES
-from ianvs.testenv.datasets.streets.canvas import between, speckle
-
-__all__ = ["MOST", "TEXTURES", "VERSION", "make_shapes", "multi_hot"]
+from ianvs.testenv.datasets.streets.canvas import between, speckle, summed
 
 VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
 MOST = 4  # shapes in a picture
@@ -92,11 +88,7 @@ def _shape(label: int, size: int, rng: np.random.Generator) -> tuple[NDArray[np.
     inside = tuple(OUTLINES.values())[label](dx * cosine + dy * sine, dy * cosine - dx * sine)
     rows, columns = np.flatnonzero(inside.any(1)), np.flatnonzero(inside.any(0))
     box = np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1]) / FINE
-    cover = np.zeros((size, size), dtype=np.int64)
-    for row in range(FINE):
-        for column in range(FINE):
-            cover += inside[row::FINE, column::FINE]
-    return cover[..., None], box
+    return summed(inside.astype(np.int64), FINE)[..., None], box
 
 
 def _paint(rng: np.random.Generator) -> NDArray[np.int64]:

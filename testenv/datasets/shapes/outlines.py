@@ -4,16 +4,12 @@ As in the street scenes only operations are used that IEEE 754 rounds in one way
 platform.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["OUTLINES", "Outline"]
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]

@@ -1,23 +1,16 @@
 """The sources `shapes` and `shapes_multilabel`: generated scenes, with boxes or with the classes that they hold."""
 
-from __future__ import annotations
-
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data import Dataset, Progress, Samples
-from ianvs.exam.data.cache import cached_arrays
 from ianvs.exam.data.listing import column
-from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource
+from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource, numbered
 from ianvs.testenv.datasets.shapes.make_shapes import TEXTURES, VERSION, make_shapes, multi_hot
 from ianvs.testenv.datasets.shapes.outlines import OUTLINES
-
-__all__ = ["Shapes", "ShapesMultilabel"]
 
 
 class Shapes(GeneratedSource):
@@ -38,36 +31,17 @@ class Shapes(GeneratedSource):
     seed: int = Field(0, ge=0)
     frequencies: list[int] = Field([], max_length=len(OUTLINES))
 
-    def read(self, spec: DatasetSpec) -> Arrays:
+    def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
         """x uint8 (N, size, size, 3); boxes (M, 4) and y (M,) of the shapes in all pictures, counts (N,) in each."""
-        textures = spec.using or self.domains
-        arrays: Arrays = {}
-        for part, count in (("train", self.train), ("test", self.test)):
-            often = self.frequencies if part == "train" else ()
-            made = [make_shapes(texture, count, self.size, self.seed, part, often) for texture in textures]
-            targets = [target for _, y in made for target in y]
-            arrays[f"x_{part}"] = np.concatenate([x for x, _ in made])
-            arrays[f"boxes_{part}"] = np.concatenate([target["boxes"] for target in targets])
-            arrays[f"y_{part}"] = np.concatenate([target["labels"] for target in targets])
-            arrays[f"counts_{part}"] = np.array([len(target["labels"]) for target in targets])
-            arrays[f"domains_{part}"] = np.repeat(np.array(textures), count)
-            arrays[f"ids_{part}"] = np.array([f"{t}/{part}/{i:05d}" for t in textures for i in range(count)])
-        return arrays
-
-    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """x is a memory map."""
-        fingerprint = self.fingerprint(spec, cache_dir)
-        arrays = cached_arrays(cache_dir, f"{spec.name}-{fingerprint[:32]}", lambda: self.read(spec))
-        train, test = (
-            Samples(
-                x=arrays[f"x_{part}"],
-                y=self.labels(arrays, part),
-                ids=np.array([f"{spec.name}/{name}" for name in arrays[f"ids_{part}"].tolist()]),
-                domains=arrays[f"domains_{part}"],
-            )
-            for part in ("train", "test")
-        )
-        return Dataset(str(spec.name), self.kind, train, test, tuple(OUTLINES), fingerprint)
+        count, often = (self.train, self.frequencies) if part == "train" else (self.test, ())
+        x, targets = make_shapes(domain, count, self.size, self.seed, part, often)
+        return {
+            "x": x,
+            "boxes": np.concatenate([target["boxes"] for target in targets]),
+            "y": np.concatenate([target["labels"] for target in targets]),
+            "counts": np.array([len(target["labels"]) for target in targets]),
+            "ids": numbered(f"{domain}/{part}/", np.arange(count), 5),
+        }
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
         """(N,) objects: of each picture a mapping of lists, boxes (n, 4) and labels (n,)."""

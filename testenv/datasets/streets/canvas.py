@@ -8,8 +8,6 @@ Only +, -, *, /, %, floor and comparisons are used, which IEEE 754 rounds in one
 whose last bits depend on the C library), and uniform and integer draws: a seed gives one picture on every platform.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -18,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.data.labels import IGNORED
-
-__all__ = ["Camera", "Canvas", "Colour", "Ellipse", "Polygon", "Shape", "between", "speckle"]
 
 SAMPLES = 2  # per pixel and direction: colours are their mean, the label is that of the first
 
@@ -141,12 +137,9 @@ class Canvas:
 
     def finished(self) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """(height, width, 3) colours and (height, width) labels of the size that was asked for."""
-        height, width = self.size
-        colour = np.zeros((height, width, 3), dtype=np.float32)
-        for row in range(SAMPLES):
-            for column in range(SAMPLES):  # not a sum over an axis, whose order numpy does not promise
-                colour += self.colour[row::SAMPLES, column::SAMPLES]
-        return colour / np.float32(SAMPLES**2), np.ascontiguousarray(self.label[::SAMPLES, ::SAMPLES])
+        colour: NDArray[np.float32] = summed(self.colour, SAMPLES)
+        colour /= np.float32(SAMPLES**2)
+        return colour, np.ascontiguousarray(self.label[::SAMPLES, ::SAMPLES])
 
     def _window(self, bounds: Sequence[tuple[float, float, float, float]], margin: int) -> tuple[slice, slice]:
         left, right, top, bottom = zip(*bounds, strict=True)
@@ -156,6 +149,21 @@ class Canvas:
     def _pixels(self, low: float, high: float, origin: float, margin: int, count: int) -> slice:
         first, last = (int(np.floor(edge / self._step + origin)) for edge in (low, high))
         return slice(min(max(first - margin, 0), count), min(max(last + 1 + margin, 0), count))
+
+
+def scaled(colour: Colour, factor: float) -> Colour:
+    """Brighter or darker."""
+    red, green, blue = (min(part * factor, 255.0) for part in colour)
+    return red, green, blue
+
+
+def summed(points: NDArray[Any], each: int) -> NDArray[Any]:
+    """(H, W, ...) sums over the `each` x `each` points of a pixel. In one order: numpy promises none over an axis."""
+    total = np.zeros_like(points[::each, ::each])
+    for row in range(each):
+        for column in range(each):
+            total += points[row::each, column::each]
+    return total
 
 
 def _grown(mask: Mask, by: int) -> Mask:

@@ -4,8 +4,6 @@ Each is a plane: for every point of the picture its place on the plane follows f
 there is a function of that place. So textures, windows and lines have the right perspective.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +13,6 @@ from numpy.typing import NDArray
 
 from ianvs.testenv.datasets.streets.canvas import Canvas, Colour, Ellipse, Floats, Mask, between, speckle
 from ianvs.testenv.datasets.streets.looks import Look
-
-__all__ = ["Layout", "draw_end", "draw_ground", "draw_sky", "draw_wall", "haze"]
 
 BUILDING, GREEN, GAP = range(3)
 BLOCKS = 16  # along one side

@@ -1,14 +1,10 @@
 """How each domain looks. The colours conflict on purpose: what is road in one domain is wall in another."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from ianvs.testenv.datasets.streets.canvas import Colour
-
-__all__ = ["CLASSES", "LOOKS", "Look"]
 
 Range = tuple[float, float]
 

@@ -1,7 +1,5 @@
 """Many street scenes: as arrays, or as files with their index."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +10,8 @@ from ianvs.base.errors import DataError, closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS as CITYSCAPES
 from ianvs.testenv.datasets.downloads.cloud_robotics import LABELS as CLOUD_ROBOTICS
-from ianvs.testenv.datasets.downloads.found import Found
+from ianvs.testenv.datasets.downloads.found import Found, LabelSet
 from ianvs.testenv.datasets.downloads.label_ids import write_ids
-from ianvs.testenv.datasets.downloads.labelset import LabelSet
 from ianvs.testenv.datasets.downloads.paired_folders import Pair
 from ianvs.testenv.datasets.downloads.preparers import origin_of
 from ianvs.testenv.datasets.downloads.synthia import LABELS as SYNTHIA
@@ -27,8 +24,6 @@ from ianvs.testenv.datasets.downloads.writing import (
 )
 from ianvs.testenv.datasets.streets.looks import CLASSES
 from ianvs.testenv.datasets.streets.scene import draw_scene
-
-__all__ = ["VERSION", "make_streets", "write_streets"]
 
 VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
 
@@ -74,8 +69,7 @@ def write_streets(
         for part, count in (("train", train), ("test", test)):
             (home / "rgb" / part).mkdir(parents=True, exist_ok=True)
             of_part = []
-            for index in range(count):
-                picture, labels = draw_scene(domain, size, generator(seed, index, f"streets/{domain}/{part}"))
+            for index, (picture, labels) in enumerate(zip(*make_streets(domain, count, size, seed, part), strict=True)):
                 pair = Pair(
                     f"{index:05d}",
                     home / "rgb" / part / f"{index:05d}.png",

@@ -1,7 +1,5 @@
 """One street scene: draws its layout and its things, then looks at it with the domain's camera."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -11,8 +9,6 @@ from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.streets import ground, things
 from ianvs.testenv.datasets.streets.canvas import Camera, Canvas, Colour, Ellipse, Shape, between
 from ianvs.testenv.datasets.streets.looks import CLASSES, LOOKS, Look
-
-__all__ = ["draw_scene"]
 
 _PAINTS: tuple[Colour, ...] = (
     (38, 52, 96),

@@ -1,8 +1,6 @@
 """The source `streets`: generated street scenes in the domains CS, SYN and CR, labelled pixel by pixel."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,11 +8,9 @@ from pydantic import Field
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import IGNORED
-from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource
+from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource, numbered
 from ianvs.testenv.datasets.streets import STREETS_CLASSES, make_streets
 from ianvs.testenv.datasets.streets.make_streets import VERSION
-
-__all__ = ["Streets"]
 
 
 class Streets(GeneratedSource):
@@ -36,22 +32,19 @@ class Streets(GeneratedSource):
         """In the order of their ids."""
         return STREETS_CLASSES
 
-    def read(self, spec: DatasetSpec) -> Arrays:
+    def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
         """x uint8 (N, height, width, 3); y uint8 (N, height, width): ids in the union of the classes, or 255."""
-        domains = spec.using or self.domains
-        union = list(dict.fromkeys(name for domain in domains for name in STREETS_CLASSES[domain]))
-        height, width = self.size
-        arrays: Arrays = {"classes": np.array(union, dtype=str)}
-        for part, count in (("train", self.train), ("test", self.test)):
-            pictures, labels = [], []
-            for domain in domains:
-                names = STREETS_CLASSES[domain]
-                to_union = np.full(256, IGNORED, dtype=np.uint8)
-                to_union[: len(names)] = [union.index(name) for name in names]
-                x, y = make_streets(domain, count, (height, width), self.seed, part)
-                pictures.append(x)
-                labels.append(to_union[y])
-            arrays[f"x_{part}"], arrays[f"y_{part}"] = np.concatenate(pictures), np.concatenate(labels)
-            arrays[f"ids_{part}"] = np.array([f"{domain}/{part}/{i:05d}" for domain in domains for i in range(count)])
-            arrays[f"domains_{part}"] = np.repeat(np.array(domains, dtype=str), count)
-        return arrays
+        names, union, (height, width) = STREETS_CLASSES[domain], _union(domains), self.size
+        count = self.train if part == "train" else self.test
+        to_union = np.full(256, IGNORED, dtype=np.uint8)
+        to_union[: len(names)] = [union.index(name) for name in names]
+        x, y = make_streets(domain, count, (height, width), self.seed, part)
+        return {"x": x, "y": to_union[y], "ids": numbered(f"{domain}/{part}/", np.arange(count), 5)}
+
+    def read(self, spec: DatasetSpec) -> Arrays:
+        """And the classes of all domains that are used."""
+        return super().read(spec) | {"classes": np.array(_union(spec.using or self.domains))}
+
+
+def _union(domains: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name for domain in domains for name in STREETS_CLASSES[domain]))

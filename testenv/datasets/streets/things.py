@@ -3,13 +3,9 @@
 Each function gives the shapes of one thing, later ones over earlier ones; X and Z are where it stands, in metres.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from ianvs.testenv.datasets.streets.canvas import Camera, Colour, Ellipse, Polygon, Shape, between
-
-__all__ = ["car", "door", "dustbin", "person", "pole", "shadow", "stairs", "tree"]
+from ianvs.testenv.datasets.streets.canvas import Camera, Colour, Ellipse, Polygon, Shape, between, scaled
 
 _GLASS: Colour = (44, 50, 58)
 _BLACK: Colour = (26, 26, 28)
@@ -19,7 +15,7 @@ def car(camera: Camera, X: float, Z: float, paint: Colour, oncoming: bool) -> li
     """A box with a cabin, seen from behind or, `oncoming`, from the front. 1.8 x 4.2 x 1.5 m."""
     left, right, far = X - 0.9, X + 0.9, Z + 4.2
     side = left if X > 0 else right
-    dark, light = _scaled(paint, 0.72), _scaled(paint, 1.12)
+    dark, light = scaled(paint, 0.72), scaled(paint, 1.12)
     lamp: Colour = (246, 240, 214) if oncoming else (196, 30, 28)
     shapes: list[Shape] = []
     if abs(X) > 0.9:  # from straight behind no side is seen
@@ -49,7 +45,7 @@ def car(camera: Camera, X: float, Z: float, paint: Colour, oncoming: bool) -> li
         Polygon(trapezoid, paint),
         Polygon(window, _GLASS),
         Polygon(camera.upright(left, right, 0.28, 0.88, Z), paint),
-        Polygon(camera.upright(left, right, 0.28, 0.42, Z), _scaled(paint, 0.5)),
+        Polygon(camera.upright(left, right, 0.28, 0.42, Z), scaled(paint, 0.5)),
         Polygon(camera.upright(left + 0.06, left + 0.4, 0.6, 0.76, Z), lamp),
         Polygon(camera.upright(right - 0.4, right - 0.06, 0.6, 0.76, Z), lamp),
         Polygon(camera.upright(X - 0.26, X + 0.26, 0.5, 0.62, Z), (220, 220, 214)),
@@ -73,8 +69,8 @@ def person(
         shapes.append(Polygon((*feet, camera.see(X + 0.14, hip, Z), camera.see(X - 0.14, hip, Z)), trousers))
     low, high = camera.see(X - 0.19, hip - 0.06, Z), camera.see(X + 0.19, hip - 0.06, Z)
     shapes.append(Polygon((low, high, camera.see(X + 0.25, neck, Z), camera.see(X - 0.25, neck, Z)), coat))
-    shapes.append(Polygon(camera.upright(X - 0.3, X - 0.2, hip, neck - 0.04, Z), _scaled(coat, 0.8)))
-    shapes.append(Polygon(camera.upright(X + 0.2, X + 0.3, hip, neck - 0.04, Z), _scaled(coat, 0.8)))
+    shapes.append(Polygon(camera.upright(X - 0.3, X - 0.2, hip, neck - 0.04, Z), scaled(coat, 0.8)))
+    shapes.append(Polygon(camera.upright(X + 0.2, X + 0.3, hip, neck - 0.04, Z), scaled(coat, 0.8)))
     shapes.append(Ellipse(camera.see(X, 0.93 * tall, Z), (0.12 / Z, 0.15 / Z), (206, 162, 136)))
     shapes.append(Ellipse(camera.see(X, 0.97 * tall, Z), (0.12 / Z, 0.09 / Z), (60, 44, 36)))
     return shapes
@@ -86,7 +82,7 @@ def pole(camera: Camera, X: float, Z: float, tall: float, metal: Colour, arm: fl
     return [
         Polygon(camera.upright(X - 0.15, X + 0.15, 0.0, tall, Z), metal),
         Polygon(camera.upright(ends[0], ends[1], tall - 0.16, tall, Z), metal),
-        Polygon(camera.upright(X + arm - 0.35, X + arm + 0.35, tall - 0.3, tall, Z), _scaled(metal, 1.3)),
+        Polygon(camera.upright(X + arm - 0.35, X + arm + 0.35, tall - 0.3, tall, Z), scaled(metal, 1.3)),
     ]
 
 
@@ -99,7 +95,7 @@ def tree(
         spread = 0.27 * tall * (1.0 - 0.05 * index)
         centre = camera.see(X + between(rng, -spread, spread), tall * between(rng, 0.55, 0.92), Z)
         radius = tall * between(rng, 0.1, 0.2) / Z
-        leaves = _scaled(foliage[index % len(foliage)], between(rng, 0.8, 1.2))
+        leaves = scaled(foliage[index % len(foliage)], between(rng, 0.8, 1.2))
         shapes.append(Ellipse(centre, (radius * 1.15, radius), leaves))
     return shapes
 
@@ -111,8 +107,8 @@ def dustbin(camera: Camera, X: float, Z: float, paint: Colour) -> list[Shape]:
         Polygon(camera.upright(X - 0.22, X - 0.08, 0.0, 0.2, Z), _BLACK),
         Polygon(camera.upright(X + 0.08, X + 0.22, 0.0, 0.2, Z), _BLACK),
         Polygon((*foot, camera.see(X + 0.31, 0.9, Z), camera.see(X - 0.31, 0.9, Z)), paint),
-        Polygon(camera.upright(X - 0.15, X + 0.15, 0.4, 0.62, Z), _scaled(paint, 1.5)),
-        Polygon(camera.upright(X - 0.35, X + 0.35, 0.88, 1.04, Z), _scaled(paint, 0.7)),
+        Polygon(camera.upright(X - 0.15, X + 0.15, 0.4, 0.62, Z), scaled(paint, 1.5)),
+        Polygon(camera.upright(X - 0.35, X + 0.35, 0.88, 1.04, Z), scaled(paint, 0.7)),
     ]
 
 
@@ -123,21 +119,16 @@ def stairs(camera: Camera, X: float, end: float, steps: int, width: float, stone
     for step in range(steps - 1, -1, -1):  # the farthest first
         near, high = end - 0.32 * (steps - step), 0.16 * (step + 1)
         if camera.height > high:
-            shapes.append(Polygon(camera.flat(left, right, high, near, near + 0.32), _scaled(stone, 1.15)))
-        shapes.append(Polygon(camera.upright(left, right, high - 0.16, high, near), _scaled(stone, 0.78)))
-        shapes.append(Polygon(camera.upright(left, right, high - 0.05, high, near), _scaled(stone, 1.1)))
+            shapes.append(Polygon(camera.flat(left, right, high, near, near + 0.32), scaled(stone, 1.15)))
+        shapes.append(Polygon(camera.upright(left, right, high - 0.16, high, near), scaled(stone, 0.78)))
+        shapes.append(Polygon(camera.upright(left, right, high - 0.05, high, near), scaled(stone, 1.1)))
     return shapes
 
 
 def door(camera: Camera, X: float, end: float, low: float, wood: Colour) -> list[Shape]:
     """A double door in a frame, its foot at height `low`."""
     return [
-        Polygon(camera.upright(X - 1.0, X + 1.0, low, low + 2.5, end), _scaled(wood, 0.6)),
+        Polygon(camera.upright(X - 1.0, X + 1.0, low, low + 2.5, end), scaled(wood, 0.6)),
         Polygon(camera.upright(X - 0.86, X - 0.04, low, low + 2.35, end), wood),
-        Polygon(camera.upright(X + 0.04, X + 0.86, low, low + 2.35, end), _scaled(wood, 0.92)),
+        Polygon(camera.upright(X + 0.04, X + 0.86, low, low + 2.35, end), scaled(wood, 0.92)),
     ]
-
-
-def _scaled(colour: Colour, factor: float) -> Colour:
-    red, green, blue = (min(part * factor, 255.0) for part in colour)
-    return red, green, blue

@@ -57,6 +57,20 @@ def test_an_interrupted_decoding_goes_on_after_the_last_shard(tmp_path, pictures
     assert [one.unfinished for one in cache_entries(tmp_path / "cache")] == [False]
 
 
+def test_broken_pictures_are_named_together_also_where_the_decoding_was_interrupted_after_one(
+    tmp_path, pictures, monkeypatch
+):
+    for index in (1, 9):
+        Path(pictures[index]).write_bytes(b"no picture")
+    with monkeypatch.context() as patched:
+        interrupted_after(7, patched)
+        with pytest.raises(KeyboardInterrupt):
+            cached_pictures(pictures, None, tmp_path / "cache")
+    with pytest.raises(DataError) as refused:
+        cached_pictures(pictures, None, tmp_path / "cache")
+    assert [f"{index}.png" in str(refused.value) for index in (0, 1, 9)] == [False, True, True]
+
+
 def test_a_record_that_was_damaged_is_not_believed(tmp_path, pictures, monkeypatch):
     with monkeypatch.context() as patched:
         interrupted_after(7, patched)

@@ -78,11 +78,13 @@ def test_other_pictures_other_weights_and_another_scale_are_other_data(spec: Dat
         data.fingerprint(spec, cache),
         data.fingerprint(replace(spec, backbone=replace(spec.backbone, scale="unit")), cache),
         data.fingerprint(replace(spec, backbone=replace(spec.backbone, picture_size=16)), cache),
+        data.fingerprint(replace(spec, backbone=replace(spec.backbone, interpolation="bicubic")), cache),
+        data.fingerprint(replace(spec, backbone=replace(spec.backbone, crop=0.9)), cache),
     }
     state = torch.load(tmp_path / "weights.pt", weights_only=True)
     torch.save({name: value + 1 for name, value in state.items()}, tmp_path / "weights.pt")
     known.add(data.fingerprint(spec, cache))
-    assert len(known) == 5
+    assert len(known) == 7
     moved = tmp_path / "elsewhere.pt"
     moved.write_bytes((tmp_path / "weights.pt").read_bytes())
     same = replace(spec, backbone=replace(spec.backbone, weights=str(moved)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ianvs.processes.sealing import shared_arrays
+from ianvs.processes.sealing.peer import RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason=f"no sealed files on {sys.platform}")
@@ -42,3 +43,44 @@ def test_a_file_that_can_never_be_sealed_is_told(monkeypatch):
     monkeypatch.setattr(shared_arrays, "_PATIENCE", 0.0)
     with pytest.raises(OSError, match="busy"):
         ArrayWriter(100).sealed()
+
+
+MAPPINGS = [
+    {"boxes": np.arange(8.0).reshape(2, 4), "labels": np.array([3, 1])},
+    {"boxes": np.empty((0, 4)), "labels": np.empty(0, np.int64)},
+    {"boxes": np.full((1, 4), 0.5), "labels": np.array([7])},
+]
+
+
+def test_mappings_of_arrays_pass_as_numbers():
+    writer = ArrayWriter()
+    spec = writer.objects(MAPPINGS)
+    file = writer.sealed()
+    found = unpacked(mapped(file), spec)
+    assert list(spec["ragged"]) == ["boxes", "labels"]
+    assert [one.keys() for one in found] == [one.keys() for one in MAPPINGS]
+    for one, sent in zip(found, MAPPINGS, strict=True):
+        for name in sent:
+            assert one[name].dtype == sent[name].dtype
+            assert one[name].shape == sent[name].shape
+            assert one[name].tolist() == sent[name].tolist()
+
+
+@pytest.mark.parametrize(
+    "starts", [[0, 2, 2, 4], [0, 3, 2, 3], [-1, 2, 2, 3], [0, 2, 3], [0, 3, 0, 3], [[0, 2, 2, 3]], []]
+)
+def test_rows_that_begin_elsewhere_are_refused(starts):
+    """A learner may say anything: overlapping rows would take more memory here than it has."""
+    writer = ArrayWriter()
+    spec = writer.objects(MAPPINGS)
+    rows, _ = spec["ragged"]["labels"]
+    forged = {**spec, "ragged": {"labels": [rows, writer.array(np.array(starts, np.int64))]}}
+    with pytest.raises(RemoteError, match="an array that can't be read"):
+        unpacked(mapped(writer.sealed()), forged)
+
+
+def test_mappings_in_mappings_are_refused():
+    writer = ArrayWriter()
+    spec = writer.objects(MAPPINGS)
+    with pytest.raises(RemoteError, match="an array that can't be read"):
+        unpacked(mapped(writer.sealed()), {"count": 3, "ragged": {"labels": [spec, spec]}})

@@ -14,6 +14,7 @@ from PIL import Image
 import ianvs
 from ianvs.cli import main
 from ianvs.results.report.scenes import colours
+from ianvs.testenv.datasets.downloads.cityscapes import LABELS
 from tests.jobs import write_job
 from tests.results.page.reading import Element, read
 from tests.results.report.test_scenes import PLUGIN, TESTENV
@@ -52,7 +53,7 @@ def test_scenes_show_what_was_seen_what_is_true_and_what_was_predicted(job: Path
     images = [picture(image) for image in section.all("img")]
     assert all(image.size == (32, 16) for image in images)
     assert all(image.attributes["alt"] for image in section.all("img"))
-    palette = {tuple(colour) for colour in colours(len(list(section.all("li"))) + 40)}
+    palette = {tuple(colour) for colour in [*colours(len(list(section.all("li"))) + 40), *LABELS.palette.values()]}
     truth = np.asarray(images[1].convert("RGB")).reshape(-1, 3)
     assert {tuple(colour) for colour in truth} <= palette
     predicted = np.asarray(images[2].convert("RGB")).reshape(-1, 3)

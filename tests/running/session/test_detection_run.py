@@ -68,7 +68,8 @@ class Knows:
 TESTENV = """
 dataset: {url: ./data.py, name: scenes, data_type: detection}
 scenario: {name: class-incremental, rounds: 3}
-metrics: [{name: AP}, {name: AP50}, {name: per_class_AP}, {name: BWT, of: AP}, {name: VOC_AP, points: 11_points}]
+metrics: [{name: AP}, {name: AP50}, {name: per_class_AP}, {name: BWT, of: AP}, {name: VOC_AP, points: 11_points},
+          {name: FPP, of: AP}, {name: AP_seen}, {name: AP_old}, {name: AP_new}]
 """
 
 
@@ -106,6 +107,12 @@ def test_the_worked_score_matrix_of_classes_that_arrive(result: Any) -> None:
     assert values[0].tolist() == [0, 0, 0]
     assert result.metrics["AP"] == pytest.approx(ARRIVAL["AA"][-1], rel=0, abs=1e-9)
     assert result.metrics["BWT of AP"] == pytest.approx(ARRIVAL["BWT"], rel=0, abs=1e-9)
+    assert result.metrics["FPP of AP"] == pytest.approx(ARRIVAL["FPP_of_first_group"], rel=0, abs=1e-9)
+    seen = result.matrices["AP_seen"].values[1:, 0]
+    np.testing.assert_allclose(seen, ARRIVAL["AP_of_all_seen"], rtol=0, atol=1e-9)
+    assert [result.metrics[name] for name in ("AP_seen", "AP_old", "AP_new")] == pytest.approx(
+        [ARRIVAL["AP_of_all_seen"][-1], ARRIVAL["AP_old"], ARRIVAL["AP_new"]], rel=0, abs=1e-9
+    )
 
 
 def test_each_picture_is_asked_once_a_round_in_calls_that_tell_nothing(result: Any) -> None:
@@ -132,6 +139,17 @@ def test_reports_draw_the_first_pictures_with_their_boxes(result: Any) -> None:
     assert sheet_png(sheet, "title", "note").startswith(b"\x89PNG")
     page = (result.directory.parents[1] / "test" / "rank" / "report.html").read_text()
     assert "picture 1, truth" in page
+
+
+def test_a_matrix_has_a_column_for_each_class(result: Any) -> None:
+    from ianvs.results.report.row_scores import BY_PART, MatrixMeans
+
+    means = MatrixMeans(1)
+    means.add(("row", "knows"), result)
+    found = means.of_scores[f"{BY_PART}per_class_AP"]["row", "knows"]
+    assert found.tests == tuple("abcdef")
+    # Two classes a round: the means of their columns are the columns of AP.
+    np.testing.assert_allclose(found.values.reshape(4, 3, 2).mean(axis=2), result.matrices["AP"].values, atol=1e-12)
 
 
 def test_disjoint_rounds_share_no_picture(tmp_path: Path) -> None:
@@ -225,6 +243,8 @@ def test_answers_of_another_form_end_the_case(tmp_path: Path, slip: str) -> None
 
 
 def test_a_metric_of_classes_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    path = job(tmp_path, testenv=edited(TESTENV, "{name: AP50}", "{name: accuracy}"))
-    with pytest.raises(ConfigError, match="metric 'accuracy' is for samples with a class each; boxes are scored by AP"):
+    path = job(tmp_path, testenv=edited(TESTENV, "{name: AP50}", "{name: accuracy}, {name: exact_match}"))
+    with pytest.raises(ConfigError) as caught:
         ianvs.validate(path)
+    for name in ("accuracy", "exact_match"):
+        assert f"metric '{name}' is for samples with a class each; boxes are scored by AP" in str(caught.value)

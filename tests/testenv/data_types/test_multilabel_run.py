@@ -142,6 +142,51 @@ def test_rounds_of_krt_and_prs_are_the_worked_ones() -> None:
     assert taught(Grouped(cut="exclusive")) == [[*first, alone], *others]
 
 
+KINDS_OF_ANIMALS = ("animal", "car", "dog", "cat", "truck", "vehicle")
+SAMPLES = (
+    [("animal", "dog")] * 7 + [("vehicle", "car")] * 5 + [("animal", "cat")] * 4 + [("truck",)] * 3 + [("animal",)]
+)
+IN_ORDER = ["animal", "truck", "vehicle", "dog", "cat", "car"]
+
+
+def refined(samples: list[tuple[str, ...]], order: list[str], rounds: int) -> tuple[list[list[int]], list[list[int]]]:
+    """(positions that the rounds teach, labels told in them) of an exam."""
+    names = KINDS_OF_ANIMALS
+    y = np.array([[name in one for name in names] for one in samples], dtype=np.uint8)
+    spec = ScenarioSpec("class-incremental", {"rounds": rounds, "cut": "refined", "class_order": order})
+    exam = build_exam(held(y, names), spec)
+    told = [y[one.train][:, list(one.classes)].sum(axis=1).tolist() for one in exam.rounds]
+    return [one.train.tolist() for one in exam.rounds], told
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_refined_rounds_are_those_of_iirc_and_tell_one_label_of_a_sample(seed: int) -> None:
+    """Beside the rule of its authors' code, class by class with slices of lists: the first and the last 60 %."""
+    samples = [SAMPLES[i] for i in np.random.default_rng(seed).permutation(len(SAMPLES))]
+    parts: dict[str, list[int]] = {name: [] for name in KINDS_OF_ANIMALS}
+    for labels in set(samples):
+        rows = [n for n, one in enumerate(samples) if one == labels]
+        if len(labels) == 1:
+            parts[labels[0]] += rows
+        else:
+            parts[labels[0]] += rows[: int(0.6 * len(rows))]
+            parts[labels[1]] += rows[-int(0.6 * len(rows)) :]
+    taught, told = refined(samples, IN_ORDER, 3)
+    expected = [sorted({n for name in IN_ORDER[2 * k : 2 * k + 2] for n in parts[name]}) for k in range(3)]
+    assert taught == expected
+    assert {count for round_ in told for count in round_} == {1}
+    assert len(set(taught[0]) & set(taught[1])) > 0  # a few are taught as animal and as dog
+
+
+def test_a_class_before_its_superclass_and_three_labels_are_refused_in_refined_rounds() -> None:
+    with pytest.raises(ConfigError, match="'dog' has the superclass 'animal', which does not come before it"):
+        refined(SAMPLES, ["dog", "truck", "vehicle", "animal", "cat", "car"], 3)
+    with pytest.raises(ConfigError, match="'dog' has the superclass 'animal', which does not come before it"):
+        refined(SAMPLES, ["animal", "dog", "vehicle", "truck", "cat", "car"], 3)
+    with pytest.raises(ConfigError, match="a sample has animal, dog, cat"):
+        refined([*SAMPLES, ("animal", "dog", "cat")], IN_ORDER, 3)
+
+
 @pytest.mark.parametrize(
     ("classes", "options", "sizes"),
     [
@@ -256,9 +301,29 @@ def test_answers_of_another_shape_fail_the_case_with_the_shape_that_is_wanted(tm
     assert "expected (24, 6) scores, higher being likelier" in str(case.failure)
 
 
+def test_tasks_that_are_told_are_refused_by_name(tmp_path: Path) -> None:
+    path = job(tmp_path, edited(TESTENV, "class-incremental", "task-incremental"))
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError, match=r"testenv.yaml:\d+:\d+: task-incremental needs one class per sample"):
+            command(path)
+
+
+def test_a_method_for_classes_is_refused_in_the_same_words_by_validate_and_run(tmp_path: Path) -> None:
+    path = job(tmp_path, plugin="from ianvs.authoring import TorchLearner\n\nclass Echo(TorchLearner): ...\n")
+    said = []
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(
+            ConfigError, match="Echo answers one class for each sample, but this exam is one of mult"
+        ) as one:
+            command(path)
+        said.append(str(one.value))
+    assert said[0] == said[1]
+    assert "algorithm.yaml" in said[0]
+
+
 def test_scores_of_one_class_each_are_refused_by_a_message_that_names_others(tmp_path: Path) -> None:
     others = ["accuracy", "balanced_accuracy", "f1", "per_class_accuracy", "mIoU", "mIoU_all", "mIoU_novel", "ROUGE_L",
-              "MSE", "R2"]  # fmt: skip
+              "exact_match", "MSE", "R2"]  # fmt: skip
     listed = ", ".join(f"{{name: {name}}}" for name in ("mAP", *others))
     path = job(tmp_path, TESTENV.partition("metrics:")[0] + f"metrics: [{listed}]\n")
     for command in (ianvs.validate, ianvs.run):

@@ -223,6 +223,24 @@ def test_seen_classes_are_scored_on_samples_that_contain_one_where_it_is_said() 
     assert math.isnan(score(BY_NAME["mAP_seen"], truth, scores, seen=()))  # before the first round
 
 
+def test_frequent_and_rare_classes_are_those_that_are_named() -> None:
+    """The random case, split by how often a class is true; only what was taught counts."""
+    case = GOLDEN["cases"]["random_60x8"]
+    truth, scores, by_class = case["truth"], case["scores"], case["expected"]["AP_per_class"]
+    often = np.argsort(-np.array(truth).sum(0), kind="stable")
+    for name, which in (("majority", often[:2]), ("moderate", often[2:5]), ("minority", often[5:])):
+        metric, listed = BY_NAME[f"mAP_{name}"], [f"c{c}" for c in which]
+        found = score(metric, truth, scores, classes=listed)
+        assert found == pytest.approx(np.mean([by_class[c] for c in which]), rel=0, abs=1e-9)
+        first = (int(which[0]),)
+        assert score(metric, truth, scores, seen=first, classes=listed) == pytest.approx(by_class[which[0]], abs=1e-9)
+        assert math.isnan(score(metric, truth, scores, seen=(), classes=listed))
+        with pytest.raises(ValueError, match=r"there is no class 'cc1'. Did you mean 'c1'"):
+            score(metric, truth, scores, classes=["cc1"])
+        with pytest.raises(ConfigError, match=f"metric 'mAP_{name}' needs the option 'classes'"):
+            score(metric, truth, scores, rule="krt")
+
+
 def test_samples_of_several_test_sets_are_pooled_once() -> None:
     truth = np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
     scores = np.array([[0.1, 0.9], [0.5, 0.1], [0.9, 0.5]])

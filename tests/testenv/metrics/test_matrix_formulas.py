@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
 from ianvs.exam.metrics import find, matrix_report
-from ianvs.testenv.metrics.benchmarks import BENCHMARKS
-from ianvs.testenv.metrics.survey import SURVEY
+from ianvs.testenv.metrics import benchmarks, defined_in, survey
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text())["cases"]
 NAN = math.nan
@@ -130,7 +129,7 @@ def naive(R, untrained, joint, single_task):
     }
     last_row = average([a(T, j) for j in range(1, J + 1)])
     final = {"CN_Avg_ACC": last_row, "task_avg_acc": last_row}
-    names = [metric.name for metric in (*SURVEY, *BENCHMARKS)]
+    names = [metric.name for metric in defined_in(survey, benchmarks)]
     if J == T + 1:
         final["CLEAR_next_domain"] = average([a(i, i + 1) for i in range(1, T + 1)])
         final["CLEAR_forward_transfer"] = average([a(i, j) for i in range(1, T + 1) for j in range(i + 1, J + 1)])
@@ -239,7 +238,7 @@ def compare_with_naive(case):
     report = report_of(R, untrained=untrained, joint=joint, single_task=single_task)
     final, series = naive(R, untrained, joint, single_task)
     final |= {name: values[-1] for name, values in series.items()}
-    assert set(final) == {metric.name for metric in (*SURVEY, *BENCHMARKS)}
+    assert set(final) == {metric.name for metric in defined_in(survey, benchmarks)}
     for name, expected in final.items():
         assert same(report[name], expected), name
     for name, expected in series.items():

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import find
-from ianvs.testenv.metrics.text import TEXT_SCORES, lcs_length, normalised, pairs_of, words
+from ianvs.testenv.metrics import defined_in, text
+from ianvs.testenv.metrics.text import lcs_length, normalised, pairs_of, words
 from tests.testenv.metrics.replies import record
 
-SCORES = {metric.name: metric for metric in TEXT_SCORES}
+SCORES = {metric.name: metric for metric in defined_in(text)}
 FULL = {"lexical_similarity": 1, "reply_exact_match": 1, "ROUGE_L": 1, "reply_coverage": 1}
 COMPARING = ["lexical_similarity", "reply_exact_match", "ROUGE_L"]
 

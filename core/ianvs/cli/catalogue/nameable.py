@@ -1,4 +1,4 @@
-"""Algorithms, scenarios, metrics, datasets, networks, paradigms, jobs, engines: what can be named, a line for each.
+"""Algorithms, scenarios, metrics, datasets, data types, questions, ...: what can be named, a line for each.
 
 The line is what a class or function says of itself first, read from its file unrun: importing torch takes seconds.
 """
@@ -108,6 +108,8 @@ _KINDS: dict[str, Callable[[], Iterator[Entry]]] = {
     "scenarios": partial(_installed, "scenario", "ianvs.scenarios"),
     "metrics": _metrics,
     "datasets": _datasets,
+    "data_types": partial(_installed, "data type", "ianvs.data_types"),
+    "questions": partial(_installed, "question", "ianvs.questions"),
     "networks": _networks,
     "paradigms": _paradigms,
     "engines": partial(_installed, "engine", "ianvs.engines"),

@@ -141,8 +141,20 @@ def _dataset(entry: Entry) -> Iterator[str]:
     yield f"  in a testenv: dataset: {{name: {entry.name}}}"
 
 
+def _of_labels(entry: Entry) -> Iterator[str]:
+    """A data type, or a question."""
+    target = _target(entry)
+    yield from _doc(target)
+    said = f"in a testenv: questions: [{entry.name}]"
+    if entry.kind == "data type":
+        told = "read" in vars(target)
+        said = f"in a testenv: dataset: {{..., data_type: {entry.name}}}" if told else "known by the form of its labels"
+    yield f"  {said}; docs/data_types.md"
+
+
 def _network(entry: Entry) -> Iterator[str]:
     from ianvs.authoring.backbone_choice import BackboneChoice
+    from ianvs.authoring.preprocessing import published, torchvision_weights
 
     if entry.value:
         target = _target(entry)
@@ -150,8 +162,11 @@ def _network(entry: Entry) -> Iterator[str]:
         rows = [row for row in _arguments(constructor_parameters(target)) if row[2] != "required"]
     else:
         yield from _indented(entry.summary)
-        rows = [row for row in _arguments(constructor_parameters(BackboneChoice)) if not row[0].startswith("_")]
+        rows = [*_arguments(constructor_parameters(BackboneChoice))]
     yield from _table("options", rows)
+    for weights in torchvision_weights(entry.name):
+        said = ", ".join(f"{key} {value}" for key, value in published(entry.name, weights).items())
+        yield f"  weights {weights}: {said}"
     yield f"  a hyperparameter: network: {{values: [{entry.name}]}}; its options are hyperparameters too"
 
 
@@ -190,6 +205,8 @@ _BY_KIND: dict[str, Callable[[Entry], Iterator[str]]] = {
     "scenario": _scenario,
     "metric": _metric,
     "dataset": _dataset,
+    "data type": _of_labels,
+    "question": _of_labels,
     "network": _network,
     "paradigm": _paradigm,
     "engine": _engine,

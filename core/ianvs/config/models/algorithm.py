@@ -13,6 +13,7 @@ from ianvs.base.errors import Place, closest
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
+from ianvs.config.models.samples import Collections
 from ianvs.config.models.search import ValuesOrRange
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -190,6 +191,7 @@ class AlgorithmSpec(PlacedSpec):
         Path | str | None, BeforeValidator(_initial_model), Field(validation_alias="initial_model_url")
     ] = None
     contract: ContractName = NATIVE
+    pretrained_on: Collections = ()  # what its weights were trained on, where their name does not tell
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
     settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
     name: Annotated[str, NoKey] = ""

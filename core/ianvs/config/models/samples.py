@@ -122,6 +122,14 @@ Sources = Annotated[
 Words = Annotated[Several[Name], BeforeValidator(_words), absent_is(())]
 """Names in a list or in one text, separated by blanks or commas."""
 
+Collections = Annotated[
+    tuple[str, ...],
+    ReadAs(text=Name, list=Annotated[list[Name], NotEmpty]),
+    AfterValidator(lambda given: (given,) if isinstance(given, str) else tuple(given)),
+    absent_is(()),
+]
+"""Names of collections of samples, such as ImageNet-21k: one, or a list."""
+
 ImageSize = Annotated[
     tuple[int, int],
     ReadAs(list=Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]),
@@ -143,8 +151,11 @@ class BackboneSpec(PlacedSpec):
     network: Annotated[Name, Field(description="the name of a network, such as resnet18")]
     weights: Name | None = None
     picture_size: Annotated[int, Field(ge=1)] | None = None
-    scale: Annotated[Literal["symmetric", "unit", "imagenet"], absent_is("symmetric")] = "symmetric"
+    interpolation: Literal["bilinear", "bicubic"] | None = None
+    crop: Annotated[float, Field(gt=0, le=1)] | Literal["none"] | None = None
+    scale: Literal["symmetric", "unit", "imagenet"] | None = None
     download: bool = False
+    pretrained_on: Collections = field(default=(), repr=False)  # told where the weights' name does not
 
 
 @dataclass(frozen=True)
@@ -193,6 +204,7 @@ class DatasetSpec(PlacedSpec):
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     test_seed: Annotated[int, Field(ge=0)] = 0
     backbone: BackboneSpec | None = None  # features of this network in place of pictures
+    made_of: Collections = field(default=(), repr=False)  # what its samples were taken from; no part of what they are
     hierarchy: Annotated[  # a tree, or the path of a yaml file with one: the loader reads it, who knows all places
         ClassTree | None, ReadAs(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
     ] = None

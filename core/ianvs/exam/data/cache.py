@@ -8,6 +8,7 @@ killed meanwhile goes on there.
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -21,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.digests import content, differs, noted, parsed, sealed_text
-from ianvs.base.errors import DamagedError, DataError, shown_path
+from ianvs.base.errors import DamagedError, DataError, Problem, shown_path
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.exam.data.encoded_pictures import unlike
 from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
-from ianvs.exam.data.listing import SourceError
+from ianvs.exam.data.listing import TOLD, SourceError, summary
 from ianvs.exam.data.pace import Pace, in_units
 
 Progress = Callable[[float | str], None]  # told how much is done, 0 to 1, and what there is to say of it
@@ -133,7 +134,7 @@ def cached_pictures(
     size: (height, width), or None if all pictures have one size.
     """
     content = [size, file_digests(paths, cache_dir)]
-    return _cached("rgb", content, paths, lambda index: decode_picture(paths[index], size), cache_dir, progress)
+    return decoded_once("rgb", content, paths, lambda index: decode_picture(paths[index], size), cache_dir, progress)
 
 
 def cached_labels(
@@ -156,7 +157,7 @@ def cached_labels(
         return decode_labels(paths[index], size, numberings[index])
 
     content = [size, file_digests(paths, cache_dir), file_digests(pictures, cache_dir), distinct, used]
-    return _cached("labels", content, paths, decode, cache_dir, progress)
+    return decoded_once("labels", content, paths, decode, cache_dir, progress)
 
 
 def slice_of(progress: Progress | None, start: float, end: float) -> Progress | None:
@@ -166,47 +167,62 @@ def slice_of(progress: Progress | None, start: float, end: float) -> Progress | 
     return lambda told: progress(told if isinstance(told, str) else start + (end - start) * told)
 
 
-def _cached(
+def decoded_once(
     kind: str,
     content: list[Any],
     paths: Sequence[str],
     decode: Callable[[int], NDArray[np.uint8]],
     cache_dir: Path,
     progress: Progress | None,
+    shape: tuple[int, ...] | None = None,
 ) -> NDArray[np.uint8]:
+    """What `decode(index)` gives of each file, as one read-only memory map (N, ...), decoded at the first call only.
+
+    kind, content: what this depends on. shape: of each; None: that of the first. Raises SourceError that names all
+    broken files at once, since decoding may take minutes; but where there are many, it does not go on.
+    """
     text = json.dumps([FORMAT, kind, *content])
     key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
     def fill(folder: Path) -> None:
-        first = decode(0)
-        shape = (len(paths), *first.shape)
+        known = {0: decode(0)} if shape is None else {}
+        each = known[0].shape if shape is None else shape
+        size, problems = math.prod(each), list[Problem]()
         record, file = folder / "done.json", folder / "pixels.npy"
         done = _done(record, file)
-        _require_room(folder, (len(paths) - done) * first.nbytes)
+        _require_room(folder, (len(paths) - done) * size)
         mode = "r+" if done else "w+"
-        pixels = np.lib.format.open_memmap(file, mode=mode, dtype=np.uint8, shape=shape)
+        pixels = np.lib.format.open_memmap(file, mode=mode, dtype=np.uint8, shape=(len(paths), *each))
 
         def store(index: int) -> None:
-            picture = decode(index) if index else first
-            if picture.shape != first.shape:
-                (height, width), (h, w) = first.shape[:2], picture.shape[:2]
+            try:
+                picture = known[index] if index in known else decode(index)
+            except SourceError as broken:
+                problems.extend(broken.problems)
+                return
+            if picture.shape != each:
+                (height, width), (h, w) = each[:2], picture.shape[:2]
                 raise unlike(paths[0], (height, width), f"{paths[index]} is", (h, w))
             pixels[index] = picture
 
-        shard, pace = max(1, SHARD // first.nbytes), Pace(first.nbytes * done)
+        shard, pace = max(1, SHARD // size), Pace(size * done)
         # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
         with ThreadPoolExecutor() as pool:
             for start in range(done, len(paths), shard):
                 end = min(start + shard, len(paths))
                 for chunk in range(start, end, CHUNK):
-                    for _ in pool.map(store, range(chunk, min(chunk + CHUNK, end))):
+                    upto = min(chunk + CHUNK, end)
+                    for _ in pool.map(store, range(chunk, upto)):
                         pass
+                    if len(problems) >= TOLD or (problems and upto == len(paths)):
+                        raise SourceError(summary(sorted(problems, key=str)))
                     if progress is not None:
-                        progress(min(chunk + CHUNK, end) / len(paths))
-                        if said := pace.said(first.nbytes * min(chunk + CHUNK, end), first.nbytes * len(paths)):
+                        progress(upto / len(paths))
+                        if said := pace.said(size * upto, size * len(paths)):
                             progress(said)
                 pixels.flush()
-                record.write_text(sealed_text({"done": end}, record.name))
+                if not problems:  # else who goes on there would not know of them
+                    record.write_text(sealed_text({"done": end}, record.name))
         record.unlink()
 
     folder = entry(cache_dir, key, fill, goes_on=True)

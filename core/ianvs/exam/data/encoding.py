@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ianvs.authoring import TorchLearner
     from ianvs.plugins.contract import TestData
 
-FORMAT = 1  # part of every key: raise it when the same network gives other features
+FORMAT = 2  # part of every key: raise it when the same network gives other features
+PICTURES = ("network", "picture_size", "interpolation", "crop", "scale")  # what else determines features
 PART = 256  # pictures between two progress reports
 
 
@@ -44,6 +45,7 @@ def encoded_fingerprint(before: str, spec: DatasetSpec, cache_dir: Path) -> str:
     """The hash of a dataset's features, from that of its pictures `before`: weights in a file count by its content."""
     if spec.backbone is None:
         return before
+    from ianvs.authoring.preprocessing import published
     from ianvs.authoring.weight_files import find_weights
 
     said = spec.backbone.weights
@@ -52,8 +54,9 @@ def encoded_fingerprint(before: str, spec: DatasetSpec, cache_dir: Path) -> str:
     except PluginError as error:
         raise DataError(str(error)) from error
     content = said if file is None else file_digests([str(file)], cache_dir)[0]
-    chosen = {name: getattr(spec.backbone, name) for name in ("network", "picture_size", "scale")}
-    return digest_of({"format": FORMAT, "pictures": before, "weights": content, **chosen})
+    chosen = {name: value for name in PICTURES if (value := getattr(spec.backbone, name)) is not None}
+    known = {} if said is None else published(spec.backbone.network, said, spec.backbone.download)
+    return digest_of({"format": FORMAT, "pictures": before, "weights": content, **known, **chosen})
 
 
 def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
@@ -64,7 +67,7 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
     chosen = spec.backbone
     if chosen is None:
         return dataset
-    if dataset.kind != "classification" or dataset.train.x.dtype != np.uint8 or dataset.train.x.ndim != 4:
+    if dataset.kind != "classification" or dataset.train.x.ndim != 4:
         raise DataError("`backbone` in a dataset is for pictures that have a class; these samples are something else.")
     key = encoded_fingerprint(dataset.fingerprint, spec, cache_dir)
 
@@ -91,7 +94,7 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
 def _learner(chosen: BackboneSpec) -> TorchLearner:
     from ianvs.authoring import TorchLearner
 
-    names = ("network", "weights", "picture_size", "scale", "download")
+    names = (*PICTURES, "weights", "download")
     return TorchLearner(frozen=True, **{name: getattr(chosen, name) for name in names})
 
 

@@ -17,10 +17,12 @@ class Source(Options, ABC):
 
     Nothing heavy is imported before `load`. Raise SourceError, or any IanvsError, for what can't be read.
     summary: a line for `ianvs dataset list`. takes: of `using` and `image_size`, the keys that mean something to it.
+    made_of: collections that its samples were taken from, as backbones are said to be trained on them.
     """
 
     summary: ClassVar[str]
     takes: ClassVar[tuple[str, ...]] = ()
+    made_of: ClassVar[tuple[str, ...]] = ()
 
     def check(self, spec: DatasetSpec) -> list[Problem]:
         """What is wrong beside the options, and can be found without decoding."""

@@ -30,6 +30,8 @@ def check_options(
             if detail["type"] == "extra_forbidden":
                 known = one_line(sorted(model.model_fields)) or "none"
                 message = f"{what} has no option '{option}'.{closest(option, model.model_fields)} It takes: {known}."
+            elif detail["type"] == "missing":
+                message = f"{what} needs the option '{option}'."
             elif not option:  # a rule between options, in the words of its author
                 message = f"{what}: {detail['msg'].removeprefix('Value error, ')}"
             else:

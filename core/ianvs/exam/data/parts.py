@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -122,10 +122,8 @@ class Column:
 class Held:
     """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
 
-    def __init__(
-        self, values: NDArray[Any] | Sequence[Any], present: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
-    ) -> None:
-        self._values, self._present = values, present
+    def __init__(self, values: NDArray[Any] | Sequence[Any]) -> None:
+        self._values = values
 
     def __len__(self) -> int:
         return len(self._values)
@@ -134,15 +132,11 @@ class Held:
     def nbytes(self) -> int:
         return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
 
-    def seen_as(self, present: Callable[[NDArray[Any]], NDArray[Any]]) -> Held:
-        """The same, where it is no numbers as `present` shows it."""
-        return self if isinstance(self._values, np.ndarray) else Held(self._values, present)
-
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """All rows, not copied; or a copy of `rows`."""
         if not isinstance(self._values, np.ndarray):
             texts = all(isinstance(value, str) for value in self._values)
-            self._values = self._present(np.array(self._values, dtype=str) if texts else column(self._values))
+            self._values = np.array(self._values, dtype=str) if texts else column(self._values)
         return self._values if rows is None else self._values[rows]
 
 

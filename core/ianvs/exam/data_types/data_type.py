@@ -1,6 +1,6 @@
 """The contract of a data type."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ class DataType:
     memory that it takes; None: all of a test set. probes: whether a linear probe can be fitted to the labels.
     stores_truth: whether all true labels are stored with the exam; else a metric that reads them needs the data.
     own_extras: names of what it keeps beside the answers. shows: what reports draw of it, "label pictures", "replies"
-    or "boxes"; "" is nothing.
+    or "boxes"; "" is nothing. colours: red, green, blue, of classes that are always drawn in one.
     """
 
     name: ClassVar[str]
@@ -37,6 +37,7 @@ class DataType:
     stores_truth: ClassVar[bool] = True
     own_extras: ClassVar[tuple[str, ...]] = ("probe",)
     shows: ClassVar[str] = ""
+    colours: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
 
     # --- labels -------------------------------------------------------------------------------------------------
 
@@ -53,11 +54,14 @@ class DataType:
         return None
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
-        """What is left of labels when only `classes` are taught; only where `membership` says something."""
+        """What is left of `told` labels when only `classes` are taught; only where `membership` says something."""
         return labels
 
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Labels as a learner sees them, of the column as JSON has brought it."""
+        """Labels as they travel and a learner sees them: numbers, what JSON can hold, or mappings of arrays.
+
+        Arrays travel many times as fast. All have the same names, and those of a name differ in their length alone.
+        """
         return labels
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
@@ -73,7 +77,7 @@ class DataType:
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         """What turns answers to `asked` into the form that `packed` takes, or raises PluginError.
 
-        What comes out is numbers, or a list that JSON can hold, which is checked again where it arrives.
+        What comes out is numbers, or a list of mappings of arrays or of what JSON can hold; it is checked on arrival.
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
         errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
         that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.
@@ -104,6 +108,10 @@ class DataType:
     def shown(self, part: Part) -> NDArray[Any] | None:
         """What to keep of the inputs for reports, such as a few pictures; None where there is nothing to show."""
         return None
+
+    def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """(H, W, 3) a picture with a label or an answer, of a type that `shows` boxes. palette: colours of classes."""
+        return picture
 
     def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures | None:
         """All true labels, where `truth` keeps only some of them and a metric reads all; else None."""

@@ -38,7 +38,8 @@ class EvaluationRecord:
     rows: what metrics made of each sample, (N, ...) each, by the names of the metrics; see `by_sample`.
     unseen: (N,) bool, samples of what had not been taught by then, of which -1 in y_pred is the right answer; None: the
     exam has no such answer.
-    seen: class indices that were taught by then, ascending; None: no classes arrive over time.
+    seen: class indices that were taught by then, ascending; None: no classes arrive over time. seen_before: those that
+    rounds before the last one taught.
     positions: (N,) which of the samples that were asked each is, where test sets share samples; else None.
     hierarchy: a tree over the classes, as (node, its parent) of each node but the root; None: the dataset has none.
     """
@@ -54,6 +55,7 @@ class EvaluationRecord:
     extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     unseen: NDArray[np.bool_] | None = None
     seen: tuple[int, ...] | None = None
+    seen_before: tuple[int, ...] | None = None
     positions: NDArray[np.int64] | None = None
     hierarchy: ClassTree | None = None
     rows: dict[str, NDArray[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)

@@ -67,3 +67,9 @@ def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDA
     head = json.dumps({"samples": len(samples), "columns": columns}).encode()
     head = len(head).to_bytes(_HEAD, "little") + head
     return np.frombuffer(b"".join([head, b"\0" * (-len(head) % _ALIGNED), *pieces]), dtype=np.uint8)
+
+
+def joined_ragged(parts: Sequence[Ragged]) -> Ragged:
+    """The samples of several, with the same names, one after the other."""
+    fields = {name: flat[:0] for name, (flat, _) in parts[0]._columns.items()}
+    return Ragged(packed_ragged([one for part in parts for one in part], fields))

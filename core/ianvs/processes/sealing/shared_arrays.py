@@ -9,6 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from ianvs.processes.sealing.peer import RemoteError
 
 Spec = Mapping[str, Any]
-"""Where an array lies in a file: {"dtype", "shape", "at"}; what is no numbers: {"json": bytes, "count", "at"}."""
+"""Where an array lies in a file: {"dtype", "shape", "at"}; of mappings of arrays {"count", "ragged": {name: [all rows,
+where those of each mapping begin]}}; what is no numbers: {"json": bytes, "count", "at"}."""
 
 _BLOCK = 1 << 25  # bytes that are gathered at a time
 _IN_MEMORY = 1 << 31  # bytes up to which a file is memory without a disk behind it
@@ -66,7 +68,7 @@ class ArrayWriter:
         return {"dtype": first.dtype.str, "shape": [count, *first.shape[1:]], "at": at}
 
     def array(self, values: NDArray[Any]) -> Spec:
-        """Numbers as they are; anything else must be what JSON can hold."""
+        """Numbers as they are; else mappings of arrays, or what JSON can hold."""
         if values.dtype.kind not in "biuf":
             return self.objects(values.tolist())
         at = self._aligned()
@@ -79,7 +81,16 @@ class ArrayWriter:
         self._write(np.frombuffer(held, np.uint8))
         return at, len(held)
 
-    def objects(self, values: Sequence[object]) -> Spec:
+    def objects(self, values: Sequence[Any]) -> Spec:
+        """Of mappings of arrays, all with the same names, those of a name lie one after the other, as numbers."""
+        first = values[0] if len(values) else None
+        if isinstance(first, dict) and first and all(isinstance(each, np.ndarray) for each in first.values()):
+            ragged = {}
+            for name in first:
+                rows = [one[name] for one in values]
+                starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+                ragged[name] = [self.array(np.concatenate(rows)), self.array(starts)]
+            return {"count": len(values), "ragged": ragged}
         at = self._aligned()
         text = json.dumps(list(values)).encode()
         self._write(np.frombuffer(text, np.uint8))
@@ -130,19 +141,36 @@ def mapped(file: int) -> memoryview:
 def unpacked(memory: memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
     """What `spec` says lies in `memory`. Raises RemoteError for one that does not fit: it may come from anybody."""
     try:
-        at = _whole(spec["at"])
+        if "ragged" in spec:
+            return _mappings(memory, spec)
         if "json" in spec:
+            at = _whole(spec["at"])
             found = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
             if not isinstance(found, list):
                 raise ValueError("a list is needed")
             return found
-        if not _PLAIN.fullmatch(spec["dtype"]):
-            raise ValueError(f"dtype {spec['dtype']!r}")
-        dtype, shape = np.dtype(spec["dtype"]), tuple(map(_whole, spec["shape"]))
-        values = np.frombuffer(memory, np.uint8, math.prod(shape) * dtype.itemsize, at)
-        return values.view(dtype).reshape(shape)
+        return _numbers(memory, spec)
     except (KeyError, TypeError, ValueError) as error:
         raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
+
+
+def _mappings(memory: memoryview, spec: Spec) -> list[dict[str, NDArray[Any]]]:
+    """Copies: who keeps one does not keep all that lies in the memory."""
+    columns = []
+    for told, where in spec["ragged"].values():
+        rows, starts = _numbers(memory, told), _numbers(memory, where).astype(np.int64)
+        if len(starts) != _whole(spec["count"]) + 1 or (np.diff(starts, prepend=0, append=len(rows)) < 0).any():
+            raise ValueError("rows that begin nowhere")
+        columns.append([rows[start:end].copy() for start, end in pairwise(starts.tolist())])
+    return [dict(zip(spec["ragged"], row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _numbers(memory: memoryview, spec: Spec) -> NDArray[Any]:
+    if not _PLAIN.fullmatch(spec["dtype"]):
+        raise ValueError(f"dtype {spec['dtype']!r}")
+    dtype, shape = np.dtype(spec["dtype"]), tuple(map(_whole, spec["shape"]))
+    values = np.frombuffer(memory, np.uint8, math.prod(shape) * dtype.itemsize, _whole(spec["at"]))
+    return values.view(dtype).reshape(shape)
 
 
 def _whole(value: object) -> int:

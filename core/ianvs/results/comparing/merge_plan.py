@@ -205,10 +205,12 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
             said.append(f"{method_name(algorithm, testenv)} has {len(found)} of {expected} seeds: it is unfinished.")
     references: dict[str, Mapping[str, str]] = {}
     published: dict[str, Mapping[str, PublishedSpec]] = {}
+    overlaps: dict[str, str] = {}
     for results in (source.results for source in reversed(sources)):
         for case_id, roles in results.references.items():
             references[case_id] = {**references.get(case_id, {}), **roles}
         published |= results.published
+        overlaps |= results.overlaps
     return replace(
         first,
         seeds=expected,
@@ -219,6 +221,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
         references={case.id: references[case.id] for case in cases if case.id in references},
         budgets=exams.budgets,
         published=published,
+        overlaps=overlaps,
         job_notes=tuple(exams.notes),
         provenance=_provenance(sources),
     )

@@ -16,7 +16,7 @@ from ianvs.results.report.document import Cell, Document, FailureGroup, Table, T
 from ianvs.results.report.ranking_table import TOLD_ONCE
 
 _HIDDEN_WHEN_CONSTANT = (*TOLD_ONCE, "testenv")
-_ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adopted")  # paper doesn't scroll
+_ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adopted", "overlap")  # paper doesn't scroll
 
 
 def page_tables(document: Document) -> list[dict[str, object]]:

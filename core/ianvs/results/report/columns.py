@@ -18,8 +18,9 @@ from ianvs.results.report.values import decimals_for, shown_number, signed_numbe
 from ianvs.results.stats import Agreement, Summary, compare
 
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
-_About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]
-Kind = Literal["rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, "cost", "status", "time", "url"]
+_About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds"]
+_Last = Literal["pareto", "overlap", "cost", "status", "time", "url"]
+Kind = Literal["rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, _Last]
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ AGREES = (
     '"can\'t tell", and how many seeds of ours could, unless their runs are too few for any number. "no verdict": it '
     "says what is missing, and the interval is of our seeds alone"
 )
+_OVERLAP = "what its weights had been trained on before: samples of the exam, or its classes (docs/backbones.md)"
 _PARETO = (
     "no method that competes has a score that is no worse, no more training time and memory, and is better in one of "
     "them by more than noise (docs/statistics.md)"
@@ -109,6 +111,8 @@ def make_columns(
     yield Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std")
     if any(row.pareto for row in rows):
         yield Column("Pareto", "pareto", meaning=_PARETO)
+    if any(row.overlap for row in rows):
+        yield Column("Overlap", "overlap", meaning=_OVERLAP)
     measured = {key for row in rows for key in row.costs if row.cost(key) is not None}
     shown = {*_ALWAYS_SHOWN, *measured} - {metric.name for _, metric in metrics if metric.level == "system"}
     costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}

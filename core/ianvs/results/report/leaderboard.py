@@ -129,6 +129,7 @@ _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "seeds": lambda row, _: len(row.seeds),
     "pareto": lambda row, _: "yes" if row.pareto else None,
     "cost": lambda row, key: row.cost(key),
+    "overlap": lambda row, _: row.overlap or None,
     "status": lambda row, _: row.status,
     "time": lambda row, _: row.time or None,
     "url": lambda row, _: ", ".join(row.urls),
@@ -143,6 +144,7 @@ def build_leaderboard(
     seeds: int,
     root: Path | None = None,
     published: Mapping[str, Mapping[str, PublishedSpec]] = MappingProxyType({}),
+    overlaps: Mapping[str, str] = MappingProxyType({}),
     chosen: Chosen | None = None,
     contract: str = NATIVE,
 ) -> Leaderboard:
@@ -152,7 +154,8 @@ def build_leaderboard(
     metrics, metric_columns: the testenv's metrics in order, and the name of each one's column. A metric that yields
     several numbers (per class) has no column. seeds: how many cases belong to a row.
     root: paths of logs are shown relative to it, so that a report reads the same wherever it is written from.
-    published: what others published, by algorithm and metric. chosen: what `results` were chosen from.
+    published: what others published, by algorithm and metric. overlaps: what its weights had seen of its exam, by row.
+    chosen: what `results` were chosen from.
     contract: of the plugins.
     Raises ValueError when `rank.sort_by` names no metric column, or when a case comes twice.
     """
@@ -169,7 +172,7 @@ def build_leaderboard(
     for group in groups:
         theirs = published.get(group.case.algorithm, {}).items()
         by_column = {column: spec for name, spec in theirs for column in columns_named(name, names)}
-        listed.append(replace(row_of(group, seeds), published=by_column))
+        listed.append(replace(row_of(group, seeds), published=by_column, overlap=overlaps.get(group.case.row, "")))
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
     repeated = [group for group in everything if group.case.role == "repeat"]

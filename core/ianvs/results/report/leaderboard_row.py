@@ -79,6 +79,7 @@ class LeaderboardRow:
     to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
     tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
+    overlap: str = ""  # what its weights had seen of the exam before it, in words
     pareto: bool = False  # see ranking.with_pareto
 
     @property

@@ -44,6 +44,10 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     # Complete, and yet there is more to say: a metric that some of its seeds do not have.
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
     yield from (Note("row", f"{row.status}.", _full_name(row), "row") for row in odd)
+    for row in leaderboard.rows:
+        if row.overlap:
+            text = f"Its weights were trained on {row.overlap}: these were not new to it."
+            yield Note("row", text, method_name(row.algorithm, row.testenv), "row")
     if leaderboard.sealing:
         yield Note("sealing", leaderboard.sealing)
     seeds = sorted({seed for row in leaderboard.rows for seed in (*row.seeds, *(f.seed for f in row.failures))})

@@ -6,7 +6,7 @@ Collectors take results one after the other and keep little of each.
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,10 @@ from ianvs.base.types import CaseResult, Curve, ScoreMatrix
 from ianvs.results.report.gather import common_name
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
+from ianvs.results.report.newer_answers import newer_answers
 
+BY_PART = "by part: "  # before the name of a score in `MatrixMeans`, whose matrix has a column for each part
+_MOST = 40  # rows whose answers are looked at: they are large
 _BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of texts break a score down to
 
 
@@ -101,12 +104,14 @@ class MatrixMeans:
     """
 
     def __init__(self, seeds: int) -> None:
-        self._seeds = seeds
+        self._seeds, self._looked_at = seeds, set[RowKey]()
         self._waiting = defaultdict[RowKey, list[Mapping[str, ScoreMatrix]]](list)
         self.of_scores: dict[str, dict[RowKey, RowScore]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
-        self._waiting[key].append(result.matrices)
+        newer = newer_answers(result) if key in self._looked_at or len(self._looked_at) < _MOST else {}
+        self._looked_at.add(key)
+        self._waiting[key].append({**result.matrices, **_by_part(result), **newer})
         if len(self._waiting[key]) < self._seeds:
             return
         seeds = self._waiting.pop(key)
@@ -121,6 +126,17 @@ class MatrixMeans:
         rows = {key: row for key, row in rows.items() if row.testenv == exam}
         every = {score: {key: of[key] for key in rows if key in of} for score, of in self.of_scores.items()}
         return {score: found for score, found in every.items() if found}
+
+
+def _by_part(result: CaseResult) -> dict[str, ScoreMatrix]:
+    """Of scores of several parts, such as classes, each of which one test set has alone: a column for each part."""
+    found = {}
+    for score, details in result.details.items():
+        whole, owners = result.matrices.get(score), [(part, j) for j, of in enumerate(details[-1]) for part in of or ()]
+        if whole is not None and np.isnan(whole.values).all() and len(owners) == len(dict(owners)) > 1:
+            values = np.array([[(row[j] or {}).get(part) for part, j in owners] for row in details], np.float64)
+            found[BY_PART + score] = replace(whole, values=values, tests=tuple(dict(owners)))
+    return found
 
 
 def _mean(found: list[ScoreMatrix]) -> RowScore | None:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
+from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.label_pictures import FIRST
 from ianvs.exam.metrics.ragged import Ragged
-from ianvs.results.report.box_scenes import with_boxes
 from ianvs.results.report.values import fit
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
@@ -49,14 +49,17 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
         return None
     truth = exams.truth(exam_id)
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
+    kind = data_type("detection" if record.shows == "boxes" else "segmentation")
     palette, used = colours(len(record.classes)), set[int]()
+    for c, name in enumerate(record.classes):
+        palette[c] = kind.colours.get(name, palette[c])
     lines: list[tuple[str, Mapping[str, NDArray[np.uint8]]]] = []
     if record.shows == "boxes":
         said = [
             {f"after {record.rounds[k - 1]}": one[Asked(j)].labels for k, one in stored.items() if Asked(j) in one}
             for j in range(len(truth))
         ]
-        lines += list(_of_boxes(record, pictures, truth, said, palette, used))[:most]
+        lines += list(_of_boxes(kind, record, pictures, truth, said, palette, used))[:most]
     names = record.tests if len(record.tests) == len(truth) else ["test"] * len(truth)
     for j, name in enumerate(names if record.shows == "label pictures" else ()):
         found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
@@ -74,6 +77,7 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
 
 
 def _of_boxes(
+    kind: DataType,
     record: ExamRecord,
     pictures: Sequence[NDArray[Any]],
     truth: Sequence[NDArray[Any]],
@@ -88,7 +92,7 @@ def _of_boxes(
             for head, packed in {"truth": truth[j], **said[j]}.items():
                 boxes = Ragged(packed)[n]
                 used.update(boxes["labels"].tolist())
-                cells[head] = with_boxes(photo, boxes, palette)
+                cells[head] = kind.drawn(photo, boxes, palette)
             name = record.tests[j] if len(record.tests) == len(truth) > 1 else f"picture {n + 1}"
             yield name, {"input": photo, **cells}
 

@@ -126,7 +126,7 @@ def _drawn(ranking: Table, columns: Sequence[TableColumn]) -> RichTable:
 def _fit(ranking: Table, columns: Sequence[TableColumn], width: int) -> tuple[list[TableColumn], list[TableColumn]]:
     """(columns to show in order, columns left out) for a table of at most `width` characters."""
     settings = [c for c in columns if c.telling]  # the others say nothing that the algorithm's name does not
-    must = [c for c in columns if c.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "status")]
+    must = [c for c in columns if c.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "overlap", "status")]
     must += [c for c in columns if c.sort_order is not None]
     optional = [c for c in columns if c not in must and c not in settings and c.kind in _IMPORTANCE]
     optional.sort(key=lambda c: _IMPORTANCE.index(c.kind))  # stable: the table's order within a kind

@@ -59,6 +59,7 @@ class Results:
     budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
     titles: Mapping[str, str] = field(default_factory=dict)  # of each exam whose data are called otherwise than stored
+    overlaps: Mapping[str, str] = field(default_factory=dict)  # by row: what of its exam its weights had seen before
     job_notes: tuple[Note, ...] = ()  # what the results themselves do not show: settings, data
     studies: tuple[Study, ...] = ()  # searches that have begun; what they may see stands in `rank`
     contract: str = NATIVE  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
@@ -144,6 +145,7 @@ class Results:
             seeds,
             self.workspace,
             published=self.published,
+            overlaps=self.overlaps,
             chosen=self._chosen,
             contract=self.contract,
         )
@@ -232,6 +234,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
             algorithm: {name: as_record(PublishedSpec, one, file) for name, one in stored.items()}
             for algorithm, stored in record.get("published", {}).items()
         },
+        overlaps=record.get("overlaps", {}),
         job_notes=tuple(  # a text alone is one of ianvs 0.2 and earlier
             Note("data", one) if isinstance(one, str) else as_record(Note, one, file) for one in record.get("notes", ())
         ),
@@ -280,6 +283,7 @@ def record_of(results: Results) -> dict[str, object]:
             algorithm: {name: _without_places(spec) for name, spec in specs.items()}
             for algorithm, specs in results.published.items()
         },
+        "overlaps": dict(results.overlaps),
         "provenance": dict(results.provenance),
     }
 

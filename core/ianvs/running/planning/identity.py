@@ -7,6 +7,7 @@ spelling of numbers, comments in yaml, the number of jobs, the engine, the devic
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from ianvs.base.entry_points import installed, is_ours
@@ -72,6 +73,8 @@ def algorithm_identity(
     }
     if files := named_files(job, algorithm):
         facts["weights"] = files
+    if pictures := published_pictures(algorithm):
+        facts["pictures"] = pictures
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
     contract = contract_named(algorithm.contract)
@@ -80,6 +83,19 @@ def algorithm_identity(
     if contract.runs_cases:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts
+
+
+def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
+    """{network and weights: what is published of their pictures}, by which a learner completes its options."""
+    found: dict[str, object] = {}
+    for module in algorithm.modules:
+        values = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
+        for network, weights in product(values.get("network", ()), values.get("weights", ())):
+            if isinstance(network, str) and isinstance(weights, str):
+                from ianvs.authoring.preprocessing import published  # it loads torch
+
+                found[f"{network}, {weights}"] = published(network, weights, True in values.get("download", ()))
+    return {pair: said for pair, said in found.items() if said}
 
 
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:

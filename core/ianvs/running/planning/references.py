@@ -16,7 +16,7 @@ from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
 from ianvs.running.planning.cases import Listed, PlannedAlgorithm, grid, own_hyperparameters
-from ianvs.running.planning.identity import algorithm_identity
+from ianvs.running.planning.identity import algorithm_identity, published_pictures
 from ianvs.running.planning.named_files import named_files
 from ianvs.store.keys import digest
 
@@ -102,6 +102,8 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
     identity = algorithm_identity(job, student.testenv, spec, paradigm)
     if files := named_files(job, student.spec, facts.takes):
         identity["weights"] = files
+    if pictures := published_pictures(student.spec):
+        identity["pictures"] = pictures
     return replace(
         student,
         spec=spec,

@@ -78,6 +78,7 @@ class DataFeed:
         """
         self._exam, self._passes, self._seed = exam, passes, seed
         self._type = data_type(exam.dataset.kind, type_spec)
+        self._train = replace(exam.dataset.train, y=self._type.told(exam.dataset.train.y))
         train_ratio = 1.0 if self.streams else train_ratio
         self._kept: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
@@ -85,8 +86,8 @@ class DataFeed:
             kept, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
             labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
             if round_.limited:
-                labels = self._type.limited(exam.dataset.train.y[kept], round_.classes)
-            self._kept.append(Part(exam.dataset.train, kept, round_.transform, labels))
+                labels = self._type.limited(self._train.y[kept], round_.classes)
+            self._kept.append(Part(self._train, kept, round_.transform, labels))
             self._held_out.append(held_out)
         self._chunks = self._cut()  # of each round
 
@@ -116,7 +117,7 @@ class DataFeed:
     def _whole(self, first: int, last: int) -> Part:
         positions = np.unique(np.concatenate([part.positions for part in self._kept[first - 1 : last]]))
         classes = tuple(sorted({c for round_ in self._exam.rounds[first - 1 : last] for c in round_.classes}))
-        labels = self._type.limited(self._exam.dataset.train.y[positions], classes)
+        labels = self._type.limited(self._train.y[positions], classes)
         return replace(self._kept[last - 1], positions=positions, labels=labels)
 
     def past_rounds(self, last: int) -> list[Handout]:
@@ -132,7 +133,7 @@ class DataFeed:
         positions = self._held_out[index - 1]
         if not len(positions) or self.streams:
             return None
-        part = Part(self._exam.dataset.train, positions, self._exam.rounds[index - 1].transform)
+        part = Part(self._train, positions, self._exam.rounds[index - 1].transform)
         return self._view((part,), f"round {index}", None)
 
     def chunks(self, index: int) -> tuple[Chunk, ...]:
@@ -159,7 +160,7 @@ class DataFeed:
         """What a copy of the learner is adapted on before it answers `test`."""
         if test.adapt is None:
             raise PluginError(f"nothing is there to adapt a copy to {test.name}")
-        part = Part(self._exam.dataset.train, test.adapt, test.transform)
+        part = Part(self._train, test.adapt, test.transform)
         return Handout((part,), f"the downstream task {test.name}")
 
     def probed(self, index: int) -> Part:

@@ -18,7 +18,6 @@ from ianvs.base.errors import PluginError, closest
 from ianvs.base.seeding import generator
 from ianvs.exam.data.options import Options
 from ianvs.exam.data.parts import ColumnData, Held
-from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import TrainView
@@ -90,7 +89,6 @@ class CaseSession:
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
         self.keeper: Keeper
         self.paradigm, self._brief = paradigm, brief
-        self._told = data_type(brief.kind, request.testenv.dataset.data_type).told
         self._device, self._folder, self._threads = device, folder, request.threads
         self._fed: dict[int, _Fed] = {}  # open views by id
         self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
@@ -238,9 +236,6 @@ class CaseSession:
             told = self.keeper.call("feed", {**asked.model_dump(), "after": chunks[-1]["number"]})
 
     def _train_view(self, told: Mapping[str, Any], columns: Mapping[str, ColumnData], passed: int) -> TrainView:
-        y = columns["y"]
-        if isinstance(y, Held):
-            columns = {**columns, "y": y.seen_as(self._told)}
         return TrainView(columns, name=told["name"], passes=told["passes"], passed=passed, labelled=told["labelled"])
 
     def _fed_as(self, argument: object) -> _Fed | None:

@@ -16,7 +16,7 @@ from ianvs.results.report.document import Picture, Table, text_table
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import COSTS, RowKey
 from ianvs.results.report.ranking import ExamSignificance
-from ianvs.results.report.row_scores import RowScore
+from ianvs.results.report.row_scores import BY_PART, RowScore
 from ianvs.results.report.values import fit, shown_number, slug
 from ianvs.results.stats.pairs import comparison_bars
 
@@ -52,7 +52,8 @@ def exam_charts(
 ) -> ExamCharts:
     """key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
     first = next(iter(scores.values()), {})
-    curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(scores.values()))
+    whole = (found for name, found in scores.items() if not name.startswith(BY_PART))
+    curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(whole))
     return ExamCharts(
         [*_how_sure(f"{key}i", leaderboard, exam, rows), *(one for one in curves if one)],
         [*_stability(f"{key}p", exam, rows, first), *_costs(f"{key}k", leaderboard, exam, rows)],

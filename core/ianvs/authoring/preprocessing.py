@@ -1,0 +1,68 @@
+"""What becomes of pictures before a network gets them, as whoever published its weights says."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ianvs.authoring.backbones import is_hugging_face, torchvision_names
+from ianvs.authoring.scaling import IMAGENET
+
+INTERPOLATIONS = ("bilinear", "bicubic")
+FILE = "preprocessor_config.json"  # of Hugging Face
+
+
+@cache
+def published(network: str, weights: str, download: bool = False) -> Mapping[str, Any]:
+    """{"picture_size", "interpolation", "crop", "scale"}, as the options of TorchLearner say them; {} if not known.
+
+    timm's `pretrained_cfg` of the network, for weights in a file, too; torchvision's of its own weights; Hugging Face's
+    file in the folder of the weights or of the network, or in the cache.
+    """
+    try:
+        if network.startswith("timm/"):
+            cfg = import_module("timm").get_pretrained_cfg(network.removeprefix("timm/"))
+            crop = None if cfg.crop_mode == "squash" else cfg.crop_pct
+            return _options(cfg.input_size[1:], cfg.interpolation, crop, cfg.mean, cfg.std)
+        if is_hugging_face(network):
+            return _of_hugging_face(network.removeprefix("hf/"), weights, download)
+        if known := torchvision_weights(network):
+            to = known[weights].transforms()
+            side, crop = to.crop_size[0], to.crop_size[0] / to.resize_size[0]
+            return _options((side, side), to.interpolation.value, crop, to.mean, to.std)
+    except (ImportError, AttributeError, LookupError, OSError, ValueError):
+        pass  # weights, network or description are not there, or of no pictures; who loads them says what is missing
+    return {}
+
+
+def torchvision_weights(network: str) -> Mapping[str, Any]:
+    """torchvision's trained weights of its network, by name; {} of another network."""
+    names = torchvision_names()
+    return import_module("torchvision").models.get_model_weights(network).__members__ if network in names else {}
+
+
+def _of_hugging_face(network: str, weights: str, download: bool) -> Mapping[str, Any]:
+    file = next((str(path) for home in (weights, network) if (path := Path(home) / FILE).is_file()), None)
+    file = file or import_module("huggingface_hub").hf_hub_download(network, FILE, local_files_only=not download)
+    said = json.loads(Path(file).read_text(encoding="utf-8"))
+    size, crop = _sides(said["size"]), None
+    if said.get("do_center_crop"):
+        large, size = size, _sides(said["crop_size"])
+        crop = size[0] / large[0]
+    kernel = {2: "bilinear"}.get(said["resample"], "bicubic")  # PIL's numbers
+    return _options(size, kernel, crop, said["image_mean"], said["image_std"])
+
+
+def _sides(said: Any) -> tuple[int, int]:
+    """Height and width of 224, {shortest_edge: 224}, {height: 224, width: 224}."""
+    side = said.get("shortest_edge") if isinstance(said, Mapping) else said
+    return (said["height"], said["width"]) if side is None else (side, side)
+
+
+def _options(size: Sequence[int], kernel: str, crop: float | None, mean: Any, std: Any) -> Mapping[str, Any]:
+    scale: Any = {"mean": [float(x) for x in mean], "std": [float(x) for x in std]}
+    scale = "imagenet" if scale == IMAGENET else "symmetric" if {*scale["mean"], *scale["std"]} == {0.5} else scale
+    kernel = kernel if kernel in INTERPOLATIONS else "bicubic"
+    return {"picture_size": list(size), "interpolation": kernel, "crop": crop, "scale": scale}

@@ -1,0 +1,121 @@
+"""What a backbone has seen of an exam before the exam: the same pictures, or other pictures of the same classes."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ianvs.base.errors import PluginError
+from ianvs.config.spec import AlgorithmSpec, DatasetSpec, TestEnvSpec
+from ianvs.exam.data.named import ENTRY_POINTS
+from ianvs.plugins.loader import load
+from ianvs.running.planning.plan import Plan
+
+
+class Collection(NamedTuple):
+    """A known collection of samples, by its name. spellings: other ways to write it, and words of names of weights.
+
+    holds: collections whose samples it has, or many of them. shares: those whose classes it has, in samples of its own.
+    """
+
+    spellings: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
+
+
+KNOWN: Mapping[str, Collection] = {
+    # Weights of timm that are named after their method alone, "dino" (Caron et al. 2021) and "mae" (He et al. 2022).
+    "ImageNet-1k": Collection(("ImageNet", "ILSVRC2012", "IN1k", "dino", "mae"), ("Tiny ImageNet",)),
+    "ImageNet-21k": Collection(("ImageNet-22k", "IN21k", "IN22k"), ("ImageNet-1k", "ImageNet-12k")),
+    "ImageNet-12k": Collection(("IN12k",)),
+    "LVD-142M": Collection((), ("ImageNet-21k",)),  # Oquab et al. 2023, table 15
+    "80 Million Tiny Images": Collection((), ("CIFAR-10", "CIFAR-100")),  # Krizhevsky 2009
+    "YFCC100M": Collection((), ("CLEAR-10", "CLEAR-100")),  # Lin et al. 2021
+    # Zhou et al. 2023 (arXiv 2303.07338): benchmarks that overlap with what transformers are pre-trained on.
+    "CIFAR-10": Collection(shares=("ImageNet-1k",)),
+    "CIFAR-100": Collection(shares=("ImageNet-1k",)),
+    "ImageNet-R": Collection(shares=("ImageNet-1k",)),  # Hendrycks et al. 2021: renditions of 200 of its classes
+    "ImageNet-A": Collection(shares=("ImageNet-1k",)),  # Hendrycks et al. 2021: other photographs of 200 of them
+}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+_SPELT = {_plain(word): name for name, one in KNOWN.items() for word in (name, *one.spellings)}
+
+
+def overlaps(plan: Plan) -> dict[str, str]:
+    """What is known by row of a job's plan, of rows of which something is known."""
+    exams = {exam.name if len(plan.job.testenvs) > 1 else "": exam for exam in plan.job.testenvs}
+    algorithms = {algorithm.name: algorithm for algorithm in plan.job.algorithms}
+    rows = {case.row: case for case, _ in plan.cases() if not case.role}
+    return {
+        row: said
+        for row, case in rows.items()
+        if (said := overlap(exams[case.testenv], algorithms[case.algorithm], case.hyperparameters))
+    }
+
+
+def overlap(exam: TestEnvSpec, algorithm: AlgorithmSpec, hyperparameters: Mapping[str, object]) -> str:
+    """ "samples of CIFAR-100" or "classes of ImageNet-R, in ImageNet-21k"; "" where nothing is known of either.
+
+    What the algorithm's yaml says of its weights (`pretrained_on`) is believed; else what their name says. Of the exam
+    it is `made_of`, else what the source says that it names.
+    """
+    made = [_known(name) for name in exam.dataset.made_of or _made_of(exam.dataset)]
+    if not made:
+        return ""
+    seen = [*(algorithm.pretrained_on or named_after(hyperparameters))]
+    if (backbone := exam.dataset.backbone) is not None:
+        seen += backbone.pretrained_on or named_after({"network": backbone.network, "weights": backbone.weights})
+    seen = [_known(name) for name in seen]
+    wanted = [("samples", name, name) for name in made]
+    wanted += [("classes", name, shared) for name in made for shared in KNOWN.get(name, Collection()).shares]
+    for kind, name, looked_for in wanted:
+        for within in seen:
+            if looked_for in _held(within):
+                return f"{kind} of {name}" + (f", in {within}" if within != name else "")
+    return ""
+
+
+def named_after(hyperparameters: Mapping[str, object]) -> tuple[str, ...]:
+    """What weights were trained on, by their name: IMAGENET1K_V1, timm/vit_base_patch16_224.augreg_in21k, ..."""
+    network, weights = (str(hyperparameters.get(key) or "") for key in ("network", "weights"))
+    if not weights:
+        return ()
+    if weights == "DEFAULT":  # torchvision's: all of its classifiers are trained on it
+        return ("ImageNet-1k",)
+    if network.startswith("timm/") and "." not in network and weights == "pretrained":
+        with suppress(ImportError):
+            import timm
+
+            config = timm.get_pretrained_cfg(network.removeprefix("timm/"), allow_unregistered=True)
+            network += f".{config.tag}" if config is not None else ""
+    of_library = network.startswith(("timm/", "hf/")) or network.partition(".")[2]
+    words = re.split(r"[^a-z0-9]+", f"{network if of_library else ''} {Path(weights).name}".casefold())
+    return tuple(dict.fromkeys(_SPELT[word] for word in words if word in _SPELT))
+
+
+def _made_of(spec: DatasetSpec) -> Sequence[str]:
+    if spec.name is None or spec.url is not None:
+        return ()
+    try:
+        source = load(None, spec.name, ENTRY_POINTS).target
+    except PluginError:  # told elsewhere
+        return ()
+    told: Sequence[str] = getattr(source, "made_of", ())
+    return told
+
+
+def _known(name: str) -> str:
+    return _SPELT.get(_plain(name), name)
+
+
+def _held(name: str) -> Iterator[str]:
+    """`name`, and all that lies in it."""
+    yield name
+    for part in KNOWN.get(name, Collection()).holds:
+        yield from _held(part)

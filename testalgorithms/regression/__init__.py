@@ -1,0 +1,1 @@
+"""Methods for numbers to be estimated."""

@@ -1,0 +1,48 @@
+"""What sources have in common whose conversations are generated, about facts, year after year."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from ianvs.base.errors import Problem
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data import Dataset, Progress, Samples, Source
+from ianvs.exam.data.conversation_forms import Conversation
+from ianvs.exam.data.conversations import samples_of
+from ianvs.exam.data.fingerprint import digest_of
+from ianvs.testenv.datasets.array_source import unknown
+
+
+class GeneratedTalk(Source):
+    """Each year is a domain. `generator` changes when the same options make other conversations."""
+
+    takes: ClassVar[tuple[str, ...]] = ("using",)
+    title: ClassVar[str]  # by which a testenv names it
+    generator: ClassVar[int]
+    first_year: ClassVar[int]
+    note: ClassVar[str]  # what reports say of it
+
+    years: int
+
+    @abstractmethod
+    def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
+        """(year, conversation) of "train" or "test"."""
+
+    def check(self, spec: DatasetSpec) -> list[Problem]:
+        """What is wrong with the years to use."""
+        return unknown(spec, "year", [str(self.first_year + year) for year in range(self.years)])
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Hash of what determines the conversations."""
+        return digest_of({"name": self.title, "generator": self.generator, "options": self.model_dump()})
+
+    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+        """Made in milliseconds, so nothing is cached."""
+        train, test = map(self._samples, ("train", "test"))
+        fingerprint, notes = self.fingerprint(spec, cache_dir), (self.note,)
+        return Dataset(self.title, "conversation", train, test, (), fingerprint, notes=notes, test_repeats_train=True)
+
+    def _samples(self, part: str) -> Samples:
+        years, said = zip(*self.said(part), strict=True)
+        return samples_of(said, [f"{self.title}/{part}/{number:05d}" for number in range(len(said))], years)
