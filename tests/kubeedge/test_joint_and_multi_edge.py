@@ -60,7 +60,7 @@ class Trim:
         source.x = [text.strip() for text in source.x]
         return source
 """
-EDGE = frozenset({"edge.json"})  # the plugin puts it there: RESULT_SAVED_URL is the parent of W
+EDGE = frozenset({"edge.json", ".lock"})  # the plugin puts it there: RESULT_SAVED_URL is the parent of W
 EXACT = """
 @ClassFactory.register(alias="exact")
 def exact(y, results):

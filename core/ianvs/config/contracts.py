@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Matrix = Sequence[Sequence[float | None]]
 Table = Sequence[tuple[str, str, str]]
-"""Of each column of all_rank.csv its kind, its key, and its title."""
+"""Of each column of all_rank.csv its kind, its key (of a hyperparameter as in "basemodel-lr"), and its title."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class ContractCase:
     """A case that its contract runs.
 
     hyperparameters: of each module, by its type. metrics: those that are to be computed. folder: the case's own, where
-    it may keep files. cache: of the workspace, for data. working_directory: as the dialect of the job has it.
+    it may keep files. cache: of the workspace, for data. working_directory: as the dialect of the job has it. shared:
+    <workspace>/<job>/<algorithm>, of all cases of the algorithm.
     """
 
     algorithm: AlgorithmSpec
@@ -59,6 +60,7 @@ class ContractCase:
     folder: Path
     cache: Path
     working_directory: Path | None = None
+    shared: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -80,19 +80,9 @@ class KubeEdge(Contract):
         return score(work_of(case), metrics_of(case.metrics))
 
     def table(self, columns: Table) -> Table:
-        """Ianvs's columns in its order and under its names, then ours.
-
-        The plain names of hyperparameters are those of the first type of modules.
-        """
-        modules = [key for kind, key, _ in columns if kind == "module"]
-        prefixes = tuple(f"{kind}-" for kind in modules)
-
-        def title(kind: str, key: str) -> str:
-            if kind == "hyperparameter":
-                return key if key.startswith(prefixes[1:]) else f"{modules[0]}-{key}"
-            return key if kind in ("module", "metric") else kind
-
-        theirs = [(kind, key, title(kind, key)) for each in _KINDS for kind, key, _ in columns if kind == each]
+        """Ianvs's columns in its order and under its names, then ours."""
+        own = ("module", "metric", "hyperparameter")
+        theirs = [(kind, key, key if kind in own else kind) for each in _KINDS for kind, key, _ in columns if kind == each]
         return [*theirs, *(column for column in columns if column[0] not in _KINDS)]
 
 

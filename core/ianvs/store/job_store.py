@@ -40,6 +40,11 @@ class JobStore:
         """Note whose cases these are before the first of them runs; `write` tells it from then on."""
         write_sealed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
 
+    def ids(self) -> set[str]:
+        """Of the cases of its last run, whether that is over or not. Raises DamagedError."""
+        begun = read_sealed(self.folder / _BEGUN, _BEGUN) or {}
+        return {case["id"] for case in (self.read() or {}).get("cases", ())}.union(begun.get("cases", ()))
+
     @staticmethod
     def case_ids(workspace: Path) -> set[str]:
         """Of all cases that jobs have in `workspace`, those of runs that are not over included. Raises DamagedError."""
