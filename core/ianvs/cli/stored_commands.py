@@ -140,7 +140,9 @@ def _report(options: argparse.Namespace) -> int:
     from ianvs import api
 
     results = api.report(options.file, **selected(options), page_only=options.html, stored=options.stored)
-    page = results.workspace / results.name / "rank" / "report.html"
+    from ianvs.store.job_store import report_folder
+
+    page = report_folder(results.workspace / results.name) / "report.html"
     if options.html:
         print(f"page: {os.path.relpath(page)}")
     else:

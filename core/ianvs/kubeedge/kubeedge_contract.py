@@ -5,11 +5,12 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from ianvs.base.errors import ConfigError, Problem, closest, shown_path
+from ianvs.base.types import CaseResult
 from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
@@ -84,6 +85,11 @@ class KubeEdge(Contract):
         own = ("module", "metric", "hyperparameter")
         theirs = [(kind, key, key if kind in own else kind) for each in _KINDS for kind, key, _ in columns if kind == each]
         return [*theirs, *(column for column in columns if column[0] not in _KINDS)]
+
+    def tables(self, results: Iterable[CaseResult], rank: RankSpec) -> Mapping[str, str]:
+        from ianvs.kubeedge.exact_tables import exact_tables
+
+        return exact_tables(results, rank)
 
 
 def _facts(value: object) -> object:

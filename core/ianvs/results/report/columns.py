@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from ianvs.base.types import Measure, TestCase
+from ianvs.base.types import Measure
 from ianvs.config.contracts import contracts
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec
@@ -106,7 +106,7 @@ def make_columns(
     kinds = dict.fromkeys(kind for row in cases for kind, _ in row.case.modules)
     for kind in sorted(kinds, key=lambda kind: kind != "basemodel"):
         yield Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}"))
-    full = {name: _with_type(name, row.case) for row in reversed(cases) for name in row.case.hyperparameters}
+    full = {name: row.case.typed(name) for row in reversed(cases) for name in row.case.hyperparameters}
     for name in dict.fromkeys(name for row in cases for name in row.case.hyperparameters):
         yield Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}", full=full[name])
     if any(row.adopted is not None for row in rows):
@@ -126,12 +126,6 @@ def make_columns(
         yield Column(title_of(key), "cost", key, f"{cost.summary.rstrip('.')}. Mean over seeds")
     yield Column("Status", "status", meaning="finished, or what is missing and why")
     yield Column("Time", "time", meaning="when the row's last case ended, UTC")
-
-
-def _with_type(name: str, case: TestCase) -> str:
-    """Of a hyperparameter: only those of modules after the first carry the type in their name (own_hyperparameters)."""
-    first, *others = (kind for kind, _ in case.modules)
-    return name if name.startswith(tuple(f"{kind}-" for kind in others)) else f"{first}-{name}"
 
 
 def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...]:
