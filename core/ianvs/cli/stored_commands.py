@@ -70,7 +70,9 @@ def _status(options: argparse.Namespace) -> int:
     print(f"{plan.job.name}: {counted(+counts)}")
     if set(+counts) == {"new"}:
         if ids := JobStore(plan.job.workspace, plan.job.name).ids():
-            was = Counter("running" if plan.store.running(id_) else plan.store.status(id_) or "unfinished" for id_ in ids)
+            was = Counter(
+                "running" if plan.store.running(id_) else plan.store.status(id_) or "unfinished" for id_ in ids
+            )
             print(f"its last run: {counted(was)}; its code, settings, data or PYTHONPATH were others.")
         print(api.nothing_like_it(plan.job), file=sys.stderr)
     return 0

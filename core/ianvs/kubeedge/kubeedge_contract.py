@@ -83,7 +83,9 @@ class KubeEdge(Contract):
     def table(self, columns: Table) -> Table:
         """Ianvs's columns in its order and under its names, then ours."""
         own = ("module", "metric", "hyperparameter")
-        theirs = [(kind, key, key if kind in own else kind) for each in _KINDS for kind, key, _ in columns if kind == each]
+        theirs = [
+            (kind, key, key if kind in own else kind) for each in _KINDS for kind, key, _ in columns if kind == each
+        ]
         return [*theirs, *(column for column in columns if column[0] not in _KINDS)]
 
     def tables(self, results: Iterable[CaseResult], rank: RankSpec) -> Mapping[str, str]:

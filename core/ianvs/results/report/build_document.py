@@ -53,13 +53,13 @@ def write_reports(
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/ (see report_folder): all_rank.csv, selected_rank.csv, statistics.csv, notes.csv, leaderboard.md and .tex,
-    pictures/; trials.csv of a search.
+    """Write `directory`/rank/ (or what `report_folder` says): all_rank.csv, selected_rank.csv, statistics.csv,
+    notes.csv, leaderboard.md and .tex, pictures/; trials.csv of a search.
 
     Returns what now is there.
     results: the cases behind the leaderboard; read only when pictures are asked for, by `save_mode` or by the
-    visualization method, or tables in another `style`. selected_rank.csv and the leaderboards show what `rank` selects, all_rank.csv everything;
-    `save_mode: selected_only` leaves all_rank.csv out.
+    visualization method, or tables in another `style`. selected_rank.csv and the leaderboards show what `rank` selects,
+    all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
     """
     folder = report_folder(directory)
     selected = leaderboard.select(rank)

@@ -102,8 +102,10 @@ class Leaderboard:
             column
             for column in self.columns
             if column.kind not in wanted
-            or any(chosen(name, wanted[column.kind]) for name in (column.key, column.full))
-            and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
+            or (
+                any(chosen(name, wanted[column.kind]) for name in (column.key, column.full))
+                and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
+            )
         ]
         for kinds in (_OF_METRICS, ("module",), ("hyperparameter",)):
             if "all" not in (order := list(wanted[kinds[0]])):  # columns stand in the order in which they are asked for

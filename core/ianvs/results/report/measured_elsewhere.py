@@ -1,6 +1,5 @@
 """What another program wrote where our reports would be: it stays as it is, and its rows stand below ours, marked."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +24,7 @@ def with_measured(board: Leaderboard, folder: Path) -> Leaderboard:
     rows = [_row(f"elsewhere {n}", row, titles) for n, row in enumerate(next(iter(tables.values())))]
     told = (
         f"{' and '.join(map(shown_path, tables))} {'is' if len(tables) == 1 else 'are'} of another program, such as "
-        f'KubeEdge Ianvs, and left as found; of its {len(rows)} rows, marked "{MARK}", nothing can be checked.'
+        f'KubeEdge Ianvs, and left as found; its {len(rows)} rows, marked "{MARK}", can\'t be checked.'
     )
     note = Note("data", told, remedy=f"These reports are in {shown_path(report_folder(folder))}.")
     return replace(board, rows=(*board.rows, *rows), notes=(*board.notes, note))
