@@ -64,7 +64,9 @@ class KubeEdge(Contract):
         return import_problems(job)
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
-        return {"settings": _facts(exam.settings)}
+        facts: dict[str, object] = dict(vars(exam.settings))
+        unset = [name for name in ("link", "edge_ms", "cloud_ms") if not facts[name]]  # as if there were no such keys
+        return {"settings": _facts(exam.settings, *unset)}
 
     def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
         files = {name: _existing(getattr(algorithm.settings, name)) for name in _FILES}
@@ -94,7 +96,7 @@ class KubeEdge(Contract):
         return exact_tables(results, rank)
 
 
-def _facts(value: object) -> object:
+def _facts(value: object, *left_out: str) -> object:
     """Settings as plain data, without where things stood, and without the files that count on their own."""
     if isinstance(value, ModelMetric):
         return {"metric": MetricSpec(value.name, value.url), "mode": value.mode}
@@ -104,7 +106,7 @@ def _facts(value: object) -> object:
         return [_facts(part) for part in value]
     if not is_dataclass(value):
         return value
-    without = ("place", "places", *_FILES)
+    without = ("place", "places", *_FILES, *left_out)
     return {each.name: _facts(getattr(value, each.name)) for each in fields(value) if each.name not in without}
 
 

@@ -5,27 +5,23 @@ are when the plugin is imported.
 """
 
 import ast
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
 
+from ianvs.base.secrets import is_secret
 from ianvs.plugins.source import origin_of
 
 PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
 _MOST = 20_000  # entries of a plugin's folder that are looked through for a module that is not found
 _OPTIONAL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
-_DISTRIBUTIONS = {  # where `pip install` takes another name
-    "cv2": "opencv-python",
-    "dotenv": "python-dotenv",
-    "PIL": "pillow",
-    "sklearn": "scikit-learn",
-    "skimage": "scikit-image",
-    "yaml": "pyyaml",
-}
+_DISTRIBUTIONS: dict[str, str] = json.loads(Path(__file__).with_name("known_packages.json").read_bytes())
+"""What `pip install` takes, by what is imported. No other is advised: strangers register names that are guessed."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +41,7 @@ class _Import:
     level: int  # of a relative one
     line: int
     lazily: bool
+    instead: tuple[str, ...] = ()  # it is made where one of these can't be
 
 
 def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Missing]:
@@ -53,7 +50,7 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
     near = list(dict.fromkeys(file.parent for file in files))
     search = [str(folder) for folder in (*near, *folders)]
     for file, one in _reached(files, search):
-        if _there(one.name, search):
+        if _there(one.name, search) or (one.instead and all(_there(name, search) for name in one.instead)):
             continue
         name, remedy = _remedy(one.name, near, search)
         before = found.get(remedy)
@@ -128,6 +125,9 @@ def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
             yield _Import(node.module or "", node.level, node.lineno, lazily)
         elif isinstance(node, ast.Try) and any(map(_goes_on, node.handlers)):
             waiting += [(inner, lazily) for inner in (*node.orelse, *node.finalbody)]
+            first = tuple(one.name for one in _imports(ast.Module(node.body, []), lazily) if not one.level)
+            for one in _imports(ast.Module([s for h in node.handlers for s in h.body], []), lazily) if first else ():
+                yield replace(one, instead=one.instead or first)
         elif isinstance(node, ast.If) and ("TYPE_CHECKING" in (said := ast.unparse(node.test)) or "__main__" in said):
             waiting += [(inner, lazily) for inner in node.orelse]
         else:
@@ -175,4 +175,45 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
                 places.append(where / name)
     if places:
         return dotted, f"{places[0]} has no '{dotted}': a file that belongs to the plugin is missing."
-    return top, f"Install it (pip install {_DISTRIBUTIONS.get(top, top)}), or set PYTHONPATH to the folder it lies in."
+    if top in _DISTRIBUTIONS:
+        return top, f"Install it (pip install {_DISTRIBUTIONS[top]}), or set PYTHONPATH to the folder it lies in."
+    shipped = _shipped(top, next((one for one in near[0].parents if one.name == "examples"), None)) if near else []
+    if shipped and shipped[0].suffix == ".whl":
+        return top, f"The checkout brings it: pip install {shipped[0]}."
+    if shipped:
+        listed = ", ".join(str(place.parent) for place in shipped)
+        return top, f"It lies in {listed}: set PYTHONPATH to the one that belongs to this plugin."
+    return top, f"Which package has '{top}' is not known here: its README may tell. Or set PYTHONPATH to where it lies."
+
+
+def _shipped(top: str, examples: Path | None) -> list[Path]:
+    """What the examples of a checkout have of this name: a wheel of it, else packages and modules."""
+    walk = ((Path(where), name) for where, inner, own in os.walk(examples or "") for name in (*inner, *own))
+    found = [where / name for where, name in islice(walk, 10 * _MOST) if name.partition("-")[0] in (top, f"{top}.py")]
+    wheels = [path for path in found if path.suffix == ".whl"]
+    return wheels or sorted(path for path in found if path.name in (top, f"{top}.py"))
+
+
+def unset_keys(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[str, Path, int]]:
+    """(name, file, line) of each secret that the files, or what they import, read from a variable that is not set."""
+    waiting = list(dict.fromkeys(files))
+    search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
+    told = set()
+    for file in waiting:  # which grows
+        tree = _tree(file) or ast.Module([], [])
+        for one in _imports(tree, False):
+            where = [str(file.parents[one.level - 1])] if one.level else search
+            waiting += [path for path in _files_of(one.name, where) if path not in waiting]
+        for node in ast.walk(tree):
+            match node:
+                case ast.Subscript(ast.Attribute(attr="environ"), ast.Constant(str(name)), ast.Load()):
+                    pass
+                case ast.Call(ast.Attribute(ast.Attribute(attr="environ"), "get"), [ast.Constant(str(name))]):
+                    pass
+                case ast.Call(ast.Attribute(attr="getenv"), [ast.Constant(str(name))]):
+                    pass
+                case _:
+                    continue
+            if is_secret(name) and not os.environ.get(name) and name not in told:
+                told.add(name)
+                yield name, file, node.lineno
