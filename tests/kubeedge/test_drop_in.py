@@ -133,7 +133,7 @@ def test_rows_that_ianvs_added_to_a_table_of_ours_are_kept(toys: Path) -> None:
 
 def test_the_style_is_for_jobs_of_its_contract(tmp_path: Path) -> None:
     job = write_job(tmp_path)
-    job.write_text(edited(job.read_text(), "sort_by:", "style: ianvs, sort_by:"))
+    job.write_text(edited(job.read_text(), "    sort_by:", "    style: ianvs\n    sort_by:"))
     with pytest.raises(ConfigError, match=r"rank\.style 'ianvs' is for jobs under `contract: ianvs`"):
         ianvs.validate(job)
 
@@ -143,7 +143,7 @@ def test_its_transfer_is_added_up_in_its_order() -> None:
         "0.623 0.742 0.795 0.942; 0.74 0.922 0.029 0.466; 0.943 0.649 0.901 0.113; "
         "0.469 0.247 0.544 0.574; 0.013 0.217 0.279 0.916"
     )
-    M = [[{"accuracy": float(cell)} for cell in row.split()] for row in rows.split(";")]
+    M = [[float(cell) for cell in row.split()] for row in rows.split(";")]
     # What core.testcasecontroller.metrics.metrics.compute gives, to the last digit.
     assert transfer(M) == {"BWT": -0.10481249999999998, "FWT": -0.02049999999999999}
     assert transfer(M[1:]) == transfer([]) == {"BWT": None, "FWT": None}

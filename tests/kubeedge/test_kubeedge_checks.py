@@ -149,7 +149,7 @@ def test_records_without_a_question_and_keys_that_are_not_set_are_found(checkout
     checkout.write(checkout.root / "dataset/test.jsonl", '{"question": "a", "answer": "b"}\n{"query": "a"}\n')
     checkout.change(checkout.testenv, "test_index: ./dataset/test.txt", "test_data: ./dataset/test.jsonl")
     [message] = problems(checkout)
-    assert "test.jsonl:2: there is no 'question'; the keys are 'query'. Write it in each record." in message
+    assert "test.jsonl:2: there is no 'question'; the keys are 'query'. Mend the record." in message
     checkout.write(checkout.root / "dataset/test.jsonl", '{"question": "a", "answer": "b"}\n')
     checkout.write(checkout.basemodel.with_name("asking.py"), 'import os\nKEY = os.getenv("DEEPSEEK_API_KEY")\n')
     checkout.change(

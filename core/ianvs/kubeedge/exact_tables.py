@@ -4,18 +4,21 @@ Differences are in docs/ianvs.md. Values are those that Ianvs's own formulas and
 digits; pandas does what it does in Ianvs.
 """
 
-import ast
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import reduce
+from math import isfinite, isnan
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import CaseResult
 from ianvs.config.spec import RankSpec
-from ianvs.kubeedge.outcome import number
 from ianvs.store.files import write_json
 
 if TYPE_CHECKING:
@@ -25,11 +28,14 @@ _SCORES = "case/scores.json"  # below W
 
 
 def remember(folder: Path, values: Mapping[str, object]) -> None:
-    """Keep what metrics gave, beside what is kept already; of a number its digits, in a list."""
-    told = {
-        name: [str(value)] if isinstance(value, float) or number(value) is not None else value and str(value)
-        for name, value in values.items()
-    }
+    """Keep what metrics gave, beside what is kept already: numbers with their digits, all else as text."""
+    told = dict(values)
+    for name, value in values.items():
+        if isinstance(value, float | np.floating):
+            shown = float(str(value))  # of fewer bits, too, as it is printed
+            told[name] = shown if isfinite(shown) else None if isnan(shown) else str(shown)
+        elif value is not None and not isinstance(value, int):
+            told[name] = value.item() if isinstance(value, np.integer | np.bool_) else str(value)
     write_json(folder / _SCORES, {**_remembered(folder), **told})
 
 
@@ -39,28 +45,18 @@ def _remembered(folder: Path) -> dict[str, Any]:
     return {}
 
 
-def _value(told: Any) -> Any:
-    if not isinstance(told, list):
-        return told
-    for read in (ast.literal_eval, float):
-        with suppress(ValueError, SyntaxError):
-            return read(told[0])
-    return told[0]
-
-
-def transfer(M: list[list[Mapping[str, float]]]) -> dict[str, float | None]:
-    """Ianvs's BWT and FWT, added up in its order; None where it would crash: M has not T + 1 rows of T scores."""
+def transfer(M: Sequence[Sequence[float | None]]) -> dict[str, float | None]:
+    """Ianvs's BWT and FWT, added up in its order; None where it would crash: M has not T + 1 rows of T cells."""
     T = len(M) - 1
-    if T < 1 or any(not isinstance(row, list) or len(row) != T for row in M):
+    if T < 1 or any(len(row) != T for row in M):
         return {"BWT": None, "FWT": None}
-    gain = ahead = 0.0
-    for i in range(T):
-        for j in range(T):
-            if "accuracy" in M[i + 1][j] and "accuracy" in M[i][j]:
-                gain += M[i + 1][j]["accuracy"] - M[i][j]["accuracy"]
-        if "accuracy" in M[i][i] and "accuracy" in M[0][i]:
-            ahead += M[i][i]["accuracy"] - M[0][i]["accuracy"]
-    return {"BWT": gain / (T * T), "FWT": ahead / T}
+    gains = (_less(M[i + 1][j], M[i][j]) for i in range(T) for j in range(T))
+    ahead = (_less(M[i][i], M[0][i]) for i in range(T))
+    return {"BWT": reduce(add, gains) / (T * T), "FWT": reduce(add, ahead) / T}  # sum() is more exact since Python 3.12
+
+
+def _less(one: float | None, other: float | None) -> float:
+    return 0.0 if one is None or other is None else one - other
 
 
 def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str]:
@@ -71,9 +67,8 @@ def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str
     for result in results:
         if result.status != "finished" or result.case.role:
             continue
-        case, exact = result.case, _remembered(result.directory / "files")
-        metrics = {name: _value(told) for name, told in exact.items()}
-        if not exact:  # scored by an earlier version
+        case, metrics = result.case, _remembered(result.directory / "files")
+        if not metrics:  # scored by an earlier version
             metrics = {name: result.texts.get(name, value) for name, value in result.metrics.items()}
         settings = {case.typed(name): str(value) for name, value in without_secrets(case.hyperparameters).items()}
         ended = datetime.fromisoformat(result.finished_at or "1970-01-01T00:00:00+00:00").astimezone(UTC)

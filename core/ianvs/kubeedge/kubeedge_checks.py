@@ -43,7 +43,7 @@ def data_problems(job: JobSpec) -> Iterator[Problem]:
                 try:
                     datafiles.read(str(source.path), "inference")
                 except (DataError, ValueError) as error:
-                    yield Problem(f"{error} Write it in each record.", source.place)
+                    yield Problem(f"{error} Mend the record.", source.place)
 
 
 def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ianvs.base.errors import ConfigError, Problem, closest, shown_path
-from ianvs.base.types import CaseResult
 from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.algorithm import MODULE_TYPES
@@ -16,6 +16,9 @@ from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
 from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
 from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
+
+if TYPE_CHECKING:
+    from ianvs.base.types import CaseResult  # with numpy
 
 _FILES = ("initial_model_url", "llama_quantize_path")
 _KINDS = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
@@ -90,7 +93,7 @@ class KubeEdge(Contract):
         ]
         return [*theirs, *(column for column in columns if column[0] not in _KINDS)]
 
-    def tables(self, results: Iterable[CaseResult], rank: RankSpec) -> Mapping[str, str]:
+    def tables(self, results: "Iterable[CaseResult]", rank: RankSpec) -> Mapping[str, str]:
         from ianvs.kubeedge.exact_tables import exact_tables
 
         return exact_tables(results, rank)

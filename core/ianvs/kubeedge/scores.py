@@ -104,9 +104,9 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
                 wanted[metric.name] = _shown(value)
                 exact[metric.name] = value
     if (asked := [m.name for m in ours if m.name in ("BWT", "FWT", "MATRIX")]) and outcome["MATRIX"]:
-        rows = outcome["MATRIX"]
-        theirs_of = {key: [[c["accuracy"] for c in row if "accuracy" in c] for row in M[1:]] for key, M in rows.items()}
-        system = {**transfer(rows.get("all", [])), "MATRIX": theirs_of}
+        rows = {key: [[c.get("accuracy") if c else None for c in r] for r in M] for key, M in outcome["MATRIX"].items()}
+        mapping = {key: [[cell for cell in row if cell is not None] for row in M[1:]] for key, M in rows.items()}
+        system = {**transfer(rows.get("all", [])), "MATRIX": mapping}
         exact.update({name: system[name] for name in asked})
     remember(work.folder, exact)
     rounds = _rounds(outcome)
@@ -172,8 +172,4 @@ def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names
 
 def _ianvs_transfer(M: Matrix) -> dict[str, Value]:
     """By Ianvs's formulas, which need T + 1 rows of T numbers; else None."""
-    T = len(M) - 1
-    names = ("Ianvs_BWT", "Ianvs_FWT")
-    if T < 1 or any(len(row) != T or None in row for row in M):
-        return dict.fromkeys(names)
-    return _transfer(M[1:], M[0], *names)
+    return {f"Ianvs_{name}": None if any(None in row for row in M) else value for name, value in transfer(M).items()}

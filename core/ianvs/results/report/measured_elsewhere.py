@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ianvs.base.errors import shown_path
+from ianvs.base.types import TestCase
 from ianvs.results.report.columns import Column, table_columns
 from ianvs.results.report.document import Note
+from ianvs.results.report.gather import RowCases, row_of
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.stats import summarise
@@ -43,24 +45,11 @@ def _row(id_: str, cells: Mapping[str, str], titles: Mapping[str, Column]) -> Le
         with suppress(ValueError):
             metrics[key] = summarise([float(text)])
             del texts[key]
-    return LeaderboardRow(
-        id=id_,
-        algorithm=known.get("algorithm", ""),
-        paradigm=known.get("paradigm", ""),
-        rounds=0,
-        dataset="",
-        modules=dict(of("module")),
-        hyperparameters=dict(of("hyperparameter")),
-        seeds=(),
-        expected=0,
-        metrics=metrics,
-        by_seed={},
-        costs={},
-        tests={},
-        bound=False,
-        failures=(),
-        status=MARK,
-        time=known.get("time", ""),
-        urls=tuple(filter(None, (known.get("url"),))),
-        texts=texts,
+    case = TestCase(
+        *(id_, id_, known.get("algorithm", ""), known.get("paradigm", "")),
+        tuple(of("module")),
+        dict(of("hyperparameter")),
+        seed=0,
     )
+    urls, row = tuple(filter(None, [known.get("url")])), row_of(RowCases(case, ""), 0)
+    return replace(row, metrics=metrics, texts=texts, status=MARK, time=known.get("time", ""), urls=urls)
