@@ -29,7 +29,8 @@ def instruction_of(conversation: Conversation) -> str:
     """What a conversation tells the model to do: its system prompt, else the last line of what the user says first."""
     if conversation.system:
         return conversation.system
-    lines = [line for line in conversation.user[0].splitlines() if line.strip()]
+    asked = "".join(conversation.user[:1])  # of a plain text nothing
+    lines = [line for line in asked.splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
 
 
