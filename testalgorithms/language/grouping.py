@@ -28,7 +28,7 @@ def instruction_of(conversation: Conversation, where: str = "last_line") -> str:
 
 
 class _Vectors:
-    """TF-IDF vectors of length 1 without English stop words, fitted on `strings`: as many words, and no matrix of pairs.
+    """TF-IDF vectors of length 1 without English stop words, fitted on `strings`; no matrix of pairs is made.
 
     sums: (groups, words), of each group its distinct strings added up. A mean cosine over all pairs of two sets is the
     product of their sums. Strings of nothing but stop words, whose vectors are 0, are alike only if they are equal.

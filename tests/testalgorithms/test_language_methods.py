@@ -337,7 +337,7 @@ def test_strings_of_stop_words_are_alike_only_if_equal():
 
 
 def test_how_near_a_group_is_is_the_mean_of_all_pairs():
-    words = "sort list number name reply sea ship sail soup salt cook the of and".split()
+    words = ["sort", "list", "number", "name", "reply", "sea", "ship", "soup", "salt", "cook", "the", "of", "and"]
     draws = np.random.default_rng(3)
     strings = [" ".join(draws.choice(words, size=4)) for _ in range(60)]
     groups, new = [strings[:7], strings[7:20], strings[20:50]], list(dict.fromkeys(strings[45:]))
@@ -345,7 +345,8 @@ def test_how_near_a_group_is_is_the_mean_of_all_pairs():
     means = []
     for group in groups:
         pairs = cosine_similarity(vectorizer.transform(new), vectorizer.transform(group))
-        means.append(np.mean([[1.0 if a == b else pairs[i, j] for j, b in enumerate(group)] for i, a in enumerate(new)]))
+        pairs[np.array(new)[:, None] == np.array(group)] = 1.0
+        means.append(pairs.mean())
     best, near = Codebook(0.9, groups).match(new)
     assert (best, near) == (int(np.argmax(means)), pytest.approx(max(means), abs=1e-12))
 
