@@ -51,7 +51,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.cli.progress import describe
+    from ianvs.cli.progress import describe, inside
     from ianvs.store import JobStore
 
     plan = api.plan(options.file, **selected(options))
@@ -63,6 +63,7 @@ def _status(options: argparse.Namespace) -> int:
         if running:
             seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
             where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
+            where += inside(running)
             print(f"{planned.case.id[:8]}  running     {describe(planned)}: {where} (process {running['pid']})")
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}")

@@ -140,7 +140,7 @@ def page_text(
             for n, found in enumerate(scores.values())
         ]
         bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
-        charts = exam_charts(exam_key, leaderboard, name, shown, scores)
+        charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
         pictures.append({"exam": name, "charts": charts, "heatmaps": maps, "bars": bars})
     return _template().render(
         document=document,
