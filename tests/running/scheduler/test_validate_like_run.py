@@ -234,8 +234,8 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
             "import sys\nsys.modules['transformers'] = sys.modules['peft'] = None\n",
             "- tuning: {values: [lora, full]}",
             [
-                f"8:{column}: Sequential can't be built: tuning {which} needs {lacks} not installed. Get it by: pip install "
-                "'ianvs[llm]'"
+                f"8:{column}: Sequential can't be built: tuning {which} needs {lacks} not installed. Get it by: "
+                "pip install 'ianvs[llm]'"
                 for column, which, lacks in (
                     (29, "lora", "transformers and peft, which are"),
                     (35, "full", "transformers, which is"),
