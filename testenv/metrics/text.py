@@ -31,7 +31,12 @@ _WORD = re.compile(
 _BLOCK = 1 << 19  # characters of texts that are compared at once
 
 
-def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
+def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | None]]:
+    """(conversation, turn, both from 0, the reference that is taught, reply or None), as `turns_of`."""
+    return ((index, turn, references[0], reply) for index, turn, references, reply in turns_of(record))
+
+
+def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
     """(conversation, turn, both from 0, references, reply or None) of every turn of every conversation, in order.
 
     References are all right replies to a turn, the one that is taught first. A label that is a text counts as a
@@ -65,7 +70,7 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], It
     def rows(record: EvaluationRecord) -> Array:
         places, scores = list[tuple[int, int]](), list[float]()
         block, at, size = list[tuple[str, str]](), list[int](), 0
-        for conversation, turn, references, reply in pairs_of(record):
+        for conversation, turn, references, reply in turns_of(record):
             places.append((conversation, turn))
             scores.append(0.0)
             for reference in references if is_answer(reply) else ():

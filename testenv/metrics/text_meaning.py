@@ -16,7 +16,7 @@ from pydantic import Field
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.text import in_parts, in_rows, is_answer, pairs_of
+from ianvs.testenv.metrics.text import in_parts, in_rows, is_answer, turns_of
 from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encoder
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _Similarity:
     def _rows(self, record: EvaluationRecord) -> NDArray[np.float64]:
         """(N, turns, 2) cosine of each pair, and how it was answered; nan where there is no such turn."""
         places, both, how, at = list[tuple[int, int]](), list[tuple[int, int]](), list[int](), list[int]()
-        for conversation, turn, references, reply in pairs_of(record):
+        for conversation, turn, references, reply in turns_of(record):
             places.append((conversation, turn))
             for reference in references if is_answer(reply) else ():
                 both.append((self._texts.position(reference), self._texts.position(str(reply))))
