@@ -97,7 +97,7 @@ def sari_score(record: EvaluationRecord) -> Mapping[str, float]:
     for index, turn, references, reply in turns_of(record):
         places.append((index, turn))
         scores.append(sari(said[index][turn] or "", reply, references) if is_answer(reply) else 0.0)
-    return in_parts("SARI", in_rows(places, scores), record.topics)
+    return in_parts("SARI", in_rows(places, scores, len(said)), record.topics)
 
 
 def sari(source: str, reply: str, references: Sequence[str]) -> float:

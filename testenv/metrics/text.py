@@ -80,7 +80,7 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], It
             if size >= _BLOCK:
                 scores = _filled(scores, at, score(block))
                 block, at, size = [], [], 0
-        return in_rows(places, _filled(scores, at, score(block) if block else ()))
+        return in_rows(places, _filled(scores, at, score(block) if block else ()), count_of(record))
 
     return in_parts(name, record.by_sample(name, rows), record.topics)
 
@@ -96,11 +96,20 @@ def is_answer(reply: str | None) -> TypeGuard[str]:
     return reply is not None and bool(reply.strip())
 
 
-def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike) -> Array:
-    """(N, turns, ...) `values`, one for each (conversation, turn) of `places`; nan where there is no such turn."""
+def count_of(record: EvaluationRecord) -> int:
+    """How many conversations there are."""
+    return 0 if record.y_true is None else len(record.y_true)
+
+
+def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike, count: int = 0) -> Array:
+    """(N, turns, ...) `values`, one for each (conversation, turn) of `places`; nan where there is no such turn.
+
+    count: N, where the last conversations may have no turn.
+    """
     values = np.asarray(values, dtype=np.float64)
     at = np.array(places, dtype=np.int64).reshape(-1, 2)
-    shape = tuple(at.max(axis=0) + 1) if len(at) else (0, 0)
+    last, turns = tuple(at.max(axis=0) + 1) if len(at) else (0, 0)
+    shape = (max(count, last), turns)
     rows = np.full((*shape, *values.shape[1:]), np.nan)
     rows[at[:, 0], at[:, 1]] = values
     return rows

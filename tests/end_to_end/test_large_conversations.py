@@ -2,9 +2,14 @@
 
 import csv
 import json
+import os
 import random
 import subprocess
 import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,21 +40,34 @@ dataset: {train_data: train.jsonl, test_data: test.jsonl}
 scenario: {name: instance-incremental, rounds: 2}
 metrics: [reply_exact_match, ROUGE_L]
 """
-MEASURED = """
-import resource, subprocess, sys
-done = subprocess.run([sys.executable, "-m", "ianvs", *sys.argv[1:]], capture_output=True, text=True)
-print(done.stdout, done.stderr, sep="\\n")
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(done.returncode)
-"""
+MARK = "TEST_OF_LARGE_CONVERSATIONS"
 
 
 def ianvs(*words: str) -> tuple[str, int]:
-    """(what a command says, KiB of the largest of its processes, and of theirs)."""
-    done = subprocess.run([sys.executable, "-c", MEASURED, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    said, _, largest = done.stdout.rstrip().rpartition("\n")
-    return said, int(largest)
+    """(what a command says, the most KiB that one of its processes ever had)."""
+    mark = f"{MARK}={uuid.uuid4()}"
+    name, _, value = mark.partition("=")
+    done = subprocess.Popen(
+        [sys.executable, "-m", "ianvs", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, name: value},
+    )  # fmt: skip
+    said: list[str] = []
+    reader = threading.Thread(target=lambda: said.append(done.communicate()[0]))
+    reader.start()
+    largest = 0
+    while reader.is_alive():
+        largest = max([largest, *peaks(mark)])
+        reader.join(0.05)
+    assert done.returncode == 0, said[0]
+    return said[0], largest
+
+
+def peaks(mark: str) -> Iterator[int]:
+    """The peak in KiB of each process whose environment has the mark, however it was started."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes():
+                yield next((int(line.split()[1]) for line in (folder / "status").open() if line[:6] == "VmHWM:"), 0)
 
 
 def write_talk(path: Path, count: int, seed: int) -> int:

@@ -250,3 +250,39 @@ def test_each_test_set_has_its_score_and_general_ones_are_never_taught(tmp_path)
 def test_a_score_for_a_test_set_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"testenv\.yaml:7:\d+: .*names the test set 'gsm', which there is none of"):
         ianvs.validate(trace_job(tmp_path, "gsm"))
+
+
+CORPUS = """
+dataset: {train_data: corpus.jsonl, test_data: corpus.jsonl}
+scenario: {name: instance-incremental, rounds: 2}
+teacher_forced: true
+metrics: [%s]
+"""
+JUDGE = """
+
+    def teacher_forced(self, data):
+        assert all(asked["user"] == [] for asked in data.x)
+        return [[float(len(text) > 5), 2.0, -1.0] for [text] in data.y]
+"""
+
+
+def corpus_job(folder, metric):
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in ("Once upon", "a", "b", "c")))
+    return write_job(
+        folder, plugin=PARROT + JUDGE, name="Parrot", hyperparameters="", testenv=CORPUS % metric,
+        job="seeds: [0]\nengine: inline", sort_by=f"[{{{metric}: descend}}]",
+    )  # fmt: skip
+
+
+def test_plain_texts_are_learnt_and_judged_token_by_token(tmp_path):
+    """Of eight learnt tokens, two each, one is right; each text has the log-likelihood -1."""
+    path = corpus_job(tmp_path, "reply_token_accuracy")
+    case = case_of(path)
+    assert case.matrices["reply_token_accuracy"].values[-1].tolist() == pytest.approx([1 / 8])
+    assert list(tmp_path.rglob("report.html"))
+
+
+def test_a_score_of_replies_is_refused_for_plain_texts(tmp_path):
+    with pytest.raises(ConfigError, match="sample 0 is a plain text without a user's turn: perplexity is of such"):
+        ianvs.validate(corpus_job(tmp_path, "ROUGE_L"))

@@ -117,9 +117,9 @@ def _perfect(kind: DataType, exam: Exam, hierarchy: ClassTree | None = None) -> 
     truth = np.asarray(samples.y[few])
     names = tuple(one.name for one in exam.tests)
     asked = kind.shown(Part(samples, few)) if kind.shows == "replies" else None
-    said = None if asked is None else Replies(asked)
+    heard = None if asked is None else Replies(asked)
     about = EvaluationRecord(
-        classes, labels=test.classes, earlier=(), hierarchy=hierarchy, test=test.name, tests=names, questions=said
+        classes, labels=test.classes, earlier=(), hierarchy=hierarchy, test=test.name, tests=names, questions=heard
     )
     said = kind.kept([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
     every = kind.every_truth(samples, few)
