@@ -160,7 +160,9 @@ class CaseRounds:
         self._begin(index)
         self._say(index, len(names), "train")
         gate_before = self._gate_score(index) if index > 1 or self._predicts_untrained else None
-        curves = self._train(index)
+        self._curves = {}
+        self._train(index)
+        curves = {name: tuple(points) for name, points in self._curves.items()}  # without what copies tell
         with self._store.new_round(self._id, index) as folder:
             self._save(folder)
             adopted, scores = self._pass_gate(index, gate_before, folder)
@@ -170,8 +172,7 @@ class CaseRounds:
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             said = (result.remark, self._examination.broken_down(predictions, index))
-            remark = "; ".join(filter(None, said))
-            result = replace(result, remark=remark, unsaved=self._unsaved(trial), curves=curves)
+            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(trial), curves=curves)
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._answered | predictions)
@@ -185,13 +186,7 @@ class CaseRounds:
         self._examination.spent = NOTHING_SPENT
         self.learner.clear()
 
-    def _train(self, index: int) -> Mapping[str, tuple[tuple[float, float], ...]]:
-        """What the learner told meanwhile, by name: (how much of the round was done, value)."""
-        self._curves = {}
-        self._taught(index)
-        return {name: tuple(points) for name, points in self._curves.items()}
-
-    def _taught(self, index: int) -> None:
+    def _train(self, index: int) -> None:
         valid = None if self.ready.reference else self._feed.valid(index)
         if valid is None:
             self.learner.train(index, None, ())
