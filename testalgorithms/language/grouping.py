@@ -21,9 +21,10 @@ def instruction_of(conversation: Conversation, where: str = "last_line") -> str:
     """
     if conversation.system:
         return conversation.system
+    asked = "".join(conversation.user[:1])  # of a plain text nothing
     if where == "first_turn":
-        return conversation.user[0].strip()
-    lines = [line for line in conversation.user[0].splitlines() if line.strip()] or [""]
+        return asked.strip()
+    lines = [line for line in asked.splitlines() if line.strip()] or [""]
     return lines[-1 if where == "last_line" else 0].strip()
 
 

@@ -144,11 +144,22 @@ class LanguageLearner:
 
     # What the benchmark calls.
 
-    def check_exam(self, *, conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None) -> str:
-        """Refuse a base model that is not here, or lacks what is to be tuned, before anything is trained.
+    def check_exam(
+        self,
+        *,
+        kind: str = "conversation",
+        conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None,
+    ) -> str:
+        """Refuse other data than conversations, and a base model that is not here, or lacks what is to be tuned.
 
-        And a round of which nothing fits into max_length; what is skipped and cut of any round is told.
+        And a round of which nothing fits into max_length; what is skipped and cut of any round is told. All this before
+        anything is trained.
         """
+        if kind != "conversation":
+            raise PluginError(
+                f"it learns conversations, and the data are {kind}. docs/language.md lists their forms; a question and "
+                "its answer are one as {'prompt': ..., 'answer': ...}."
+            )
         check_model(self.options)
         self.general.check()
         rounds = [conversations_of(*one) for one in conversations or ()]

@@ -35,6 +35,11 @@ class TestCase:
     testenv: str = ""  # which of the job's testenvs, where it has several
     role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
 
+    def typed(self, name: str) -> str:
+        """Of a hyperparameter its name with the type of its module: only those of later modules have it in theirs."""
+        first, *others = (kind for kind, _ in self.modules)
+        return name if name.startswith(tuple(f"{kind}-" for kind in others)) else f"{first}-{name}"
+
 
 class Asked(NamedTuple):
     """Which test set was asked, and when: at the end of a round, or within a stream after so many samples."""
