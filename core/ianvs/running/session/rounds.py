@@ -1,7 +1,6 @@
 """The rounds of one case: trained, judged by the gate, examined, stored as they are done, and resumed."""
 
 import errno
-import math
 import os
 import shutil
 import tempfile
@@ -79,7 +78,7 @@ class CaseRounds:
         self._examined: list[tuple[int, int, int]] = []
         self._curves: dict[str, list[tuple[float, float]]] = {}  # of the call that is under way
         self._now: dict[str, object] = {}
-        self._noted = -math.inf
+        self._noted = 0.0
         self.learner = make_learner(self._handle)
         folder, seed = self._store.folder(self._id), request.case.seed
         self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
