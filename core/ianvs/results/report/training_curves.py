@@ -1,5 +1,7 @@
 """What learners told of themselves while they were trained, such as their loss: lines over the rounds, of each row."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,14 +28,11 @@ class TrainingCurves:
             if np.array_equal(first, at):
                 rows[key] = (first, count + 1, total + new, squares + new**2)
 
-    @property
-    def names(self) -> list[str]:
-        return list(self._found)
-
-    def of(self, name: str) -> dict[RowKey, tuple[Array, Array, Array]]:
-        """Of each row: (E,) rounds so far, mean over seeds, standard deviation."""
-        lines = {}
-        for key, (at, count, total, squares) in self._found[name].items():
-            variance = np.maximum(0, squares - total**2 / count) / max(1, count - 1)
-            lines[key] = (at, total / count, np.sqrt(variance))
-        return lines
+    def lines(self) -> Iterator[tuple[str, dict[RowKey, tuple[Array, Array, Array]]]]:
+        """Each name, with (E,) rounds so far, mean over seeds and standard deviation of each row."""
+        for name, rows in self._found.items():
+            lines = {}
+            for key, (at, count, total, squares) in rows.items():
+                variance = np.maximum(0, squares - total**2 / count) / max(1, count - 1)
+                lines[key] = (at, total / count, np.sqrt(variance))
+            yield name, lines

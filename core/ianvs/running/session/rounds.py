@@ -35,7 +35,7 @@ from ianvs.running.session.saving import SavingTrial
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
 _LONGEST_REMARK = 500  # characters
-_MOST_CURVES = 24  # quantities of which a learner may tell
+_MOST_TOLD = 128  # of quantities, and of points of each; a session tells of a hundred
 _PERIOD = 5.0  # seconds between two notes of how far a round is
 _FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))  # with it texts of an OSError begin
 
@@ -112,7 +112,8 @@ class CaseRounds:
             said = read(Progress, told.body).model_dump(exclude_none=True)
             self._report(said)
             for quantity, value in said.get("numbers", {}).items():
-                if len(self._curves) < _MOST_CURVES or quantity in self._curves:
+                known = self._curves.get(quantity, [(-1.0, 0.0)])
+                if said["fraction"] > known[-1][0] and max(len(known), len(self._curves)) < _MOST_TOLD:
                     self._curves.setdefault(quantity, []).append((said["fraction"], value))
             if time.monotonic() > self._noted + _PERIOD:
                 self._note_running(said)
