@@ -16,7 +16,9 @@ from ianvs.results.report.terminal import render
 from tests.results.report.report_cases import WORKSPACE, board, cells, failed, result, suite
 
 
-def shown(table: Leaderboard, width: int = 100, terminal: bool = True, colour: bool = False) -> str:
+def shown(
+    table: Leaderboard, width: int = 100, terminal: bool = True, colour: bool = False, explain: bool = True
+) -> str:
     stream = io.StringIO()
     console = Console(
         file=stream,
@@ -25,7 +27,7 @@ def shown(table: Leaderboard, width: int = 100, terminal: bool = True, colour: b
         color_system="standard" if colour else None,
         legacy_windows=False,
     )
-    render(table, console)
+    render(table, console, explain=explain)
     return stream.getvalue()
 
 
