@@ -27,11 +27,15 @@ AT_ONCE = {**SETTINGS, "enable_thinking": False}
 
 @dataclass(frozen=True)
 class Conversation:
-    """What a user says, turn by turn, and what the assistant is to reply; no replies where they are asked for."""
+    """What a user says, turn by turn, and what the assistant is to reply; no replies where they are asked for.
+
+    A plain text has no turn of a user, and one reply. unlearnt: turns, from 0 on, whose replies are not to be learnt.
+    """
 
     user: tuple[str, ...]
     replies: tuple[str, ...] = ()
     system: str | None = None
+    unlearnt: tuple[int, ...] = ()
 
     def messages(self, turns: int, replies: Sequence[str] | None = None) -> list[dict[str, str]]:
         """The first `turns` user turns with the replies between them (and after them, if there are as many)."""
@@ -45,10 +49,13 @@ class Conversation:
 
 
 def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[Conversation]:
-    """Samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...]."""
+    """Samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...].
+
+    "unlearnt" in x[i] lists turns whose replies are not to be learnt.
+    """
     replies = [()] * len(x) if y is None else [tuple(map(str, said)) for said in y]
     return [
-        Conversation(tuple(map(str, asked["user"])), said, asked.get("system"))
+        Conversation(tuple(map(str, asked["user"])), said, asked.get("system"), tuple(asked.get("unlearnt", ())))
         for asked, said in zip(x, replies, strict=True)
     ]
 
@@ -85,8 +92,7 @@ class ChatTemplate:
         """stops: ids that end a reply besides the tokenizer's end of text and the template's end of turn."""
         self.tokenizer = tokenizer
         if not getattr(tokenizer, "chat_template", None):
-            begins = tokenizer.bos_token_id is not None and tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]
-            tokenizer.chat_template = ("{{ bos_token }}" if begins else "") + PLAIN_TEMPLATE
+            tokenizer.chat_template = ("{{ bos_token }}" if self._start() else "") + PLAIN_TEMPLATE
         if tokenizer.eos_token_id is None and not stops:
             raise PluginError("the tokenizer has no end-of-text token, so a reply would never end. Set its eos_token.")
         self._takes_system = True
@@ -109,6 +115,10 @@ class ChatTemplate:
 
     def encode(self, conversation: Conversation) -> Encoded:
         """Tokens of a conversation with its replies, and which of them the model is to learn."""
+        if not conversation.user:  # as it is, from the mark on that the template's texts begin with
+            ids = [*self._ids("".join(conversation.replies)), self.stops[0]]
+            start = self._start()
+            return Encoded((*start, *ids), (False,) * len(start) + (True,) * len(ids))
         tokens: list[int] = []
         learnt: list[bool] = []
         for number, segment in enumerate(self._segments(conversation)):
@@ -119,6 +129,7 @@ class ChatTemplate:
                 if not spoken or ids[spoken - 1] not in self.stops:
                     ids, spoken = [*ids, self.stops[0]], len(ids) + 1
             tokens += ids
+            spoken = 0 if number // 2 in conversation.unlearnt else spoken
             learnt += [i < spoken for i in range(len(ids))]
         return Encoded(tuple(tokens), tuple(learnt))
 
@@ -134,6 +145,11 @@ class ChatTemplate:
         """A generated reply as text, up to its first end mark."""
         ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
         return self._decoded(tokens[:ended])
+
+    def _start(self) -> list[int]:
+        """The mark at the beginning of a text, of a tokenizer that has one and puts it there."""
+        mark = self.tokenizer.bos_token_id
+        return [mark] if mark is not None and self.tokenizer("a")["input_ids"][:1] == [mark] else []
 
     def _segments(self, conversation: Conversation) -> list[str]:
         """[prompt, reply, prompt, reply, ...]: the whole rendered conversation, cut."""

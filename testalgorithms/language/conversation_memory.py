@@ -44,13 +44,16 @@ class ConversationMemory:
 
     def state(self) -> dict[str, Any]:
         """Everything that it holds, for `torch.save`."""
-        held = [[list(c.user), list(c.replies), c.system] for c in self.conversations]
+        held = [[list(c.user), list(c.replies), c.system, list(c.unlearnt)] for c in self.conversations]
         return {"keys": list(self._keys), "conversations": held}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         self._keys = list(state["keys"])
-        self.conversations = [Conversation(tuple(user), tuple(said), s) for user, said, s in state["conversations"]]
+        self.conversations = [
+            Conversation(tuple(user), tuple(said), system, tuple(*unlearnt))
+            for user, said, system, *unlearnt in state["conversations"]
+        ]
 
 
 def memory_gradient(learner: LanguageLearner, conversations: Sequence[Encoded]) -> Tensor:

@@ -12,6 +12,7 @@ from ianvs.testalgorithms.language.numbers import above, at_least, within
 TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
 QUANTIZED = ("none", "4bit")
+ATTENTIONS = ("eager", "sdpa", "flash_attention_2")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # of accelerate
 
 
@@ -36,6 +37,7 @@ class ModelOptions:
     bf16: bool
     quantize: str = "none"
     device_map: str | None = None
+    attention: str | None = None
 
     def __post_init__(self) -> None:
         require_known("tuning", self.tuning, TUNINGS)
@@ -50,6 +52,8 @@ class ModelOptions:
         needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
         require_installed(f"tuning {self.tuning}", "llm", *needed)
         _require_loadable(self)
+        if self.attention is not None:
+            require_known("attention", self.attention, ATTENTIONS)
         if not self.tiny:
             place_of(self.base_model)
 

@@ -25,6 +25,7 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
         network = tiny_model(tokenizer, options.width, options.layers, options.heads)
     else:
         network, tokenizer = _pretrained(options)
+    _set_attention(network, options)
     if options.tuning != "full":
         from peft import get_peft_model
 
@@ -57,10 +58,12 @@ def check_model(options: ModelOptions) -> None:
 
 
 def require_card(options: ModelOptions) -> None:
-    """Raise PluginError where 4 bits are asked for and there is no card to compute with them."""
-    if options.quantize != "none" and not torch.cuda.is_available():
+    """Raise PluginError where 4 bits or flash attention are asked for and there is no card to compute with them."""
+    flash = options.attention == "flash_attention_2"
+    if (options.quantize != "none" or flash) and not torch.cuda.is_available():
+        said = f"attention is {options.attention}" if flash else f"quantize is {options.quantize}"
         raise PluginError(
-            f"quantize is {options.quantize}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
+            f"{said}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
             "let the job run where there is one, with `device: cuda`."
         )
 
@@ -134,6 +137,7 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
         )
     else:
         network, _ = _pretrained(options)
+    _set_attention(network, options)
     if options.tuning != "full":
         from peft import PeftModel
 
@@ -141,6 +145,18 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
             made_ready(network, options), folder / "adapter", is_trainable=True, config=adapter(options)
         )
     return network, tokenizer
+
+
+def _set_attention(network: Any, options: ModelOptions) -> None:
+    if options.attention is None:
+        return
+    try:
+        network.set_attn_implementation(options.attention)
+    except (ImportError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise PluginError(
+            f"attention is {options.attention}, which base_model '{options.base_model}' can't: {why}"
+        ) from error
 
 
 def recompute_activations(network: Any) -> None:

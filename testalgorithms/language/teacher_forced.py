@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ianvs.testalgorithms.language.batches import only_at
 from ianvs.testalgorithms.language.conversation import Encoded
 
 
@@ -22,10 +23,12 @@ def teacher_forced(network: Any, conversations: Sequence[Encoded], window: int |
 
 
 def _of_one(network: Any, conversation: Encoded, window: int, device: torch.device) -> list[float]:
-    learnt = torch.tensor(conversation.learnt[1:window], device=device)  # the first token has nothing before it
+    # The first token has nothing before it.
+    before = torch.tensor([at for at, learnt in enumerate(conversation.learnt[1:window]) if learnt], device=device)
     seen = torch.tensor([conversation.tokens[:window]], device=device)
-    logits: Tensor = network(input_ids=seen, use_cache=False).logits[0, :-1][learnt].float()
-    targets = seen[0, 1:][learnt]
+    logits: Tensor = network(input_ids=seen, use_cache=False, **only_at(network, before)).logits[0]
+    logits = (logits[before] if len(logits) == seen.shape[1] else logits).float()
+    targets = seen[0, 1:][before]
     likelihoods = logits.log_softmax(-1).gather(1, targets[:, None]).double()
     beyond = sum(conversation.learnt[1:]) - len(targets)
     return [

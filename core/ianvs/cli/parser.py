@@ -175,6 +175,7 @@ def warn(warnings: Sequence[Problem]) -> None:
 def show(results: Results, job: str, *, explain: bool = False) -> None:
     """The leaderboard, and where its files are. job: what a further command has to say of the job."""
     from ianvs.results.report.terminal import render
+    from ianvs.store.job_store import report_folder
 
     render(results.leaderboard, explain=explain)
     if failed := results.leaderboard.failures:
@@ -183,4 +184,4 @@ def show(results: Results, job: str, *, explain: bool = False) -> None:
         print(f"`ianvs logs {failure.id[:8]} {job}` shows why {row.algorithm} failed{others}.")
     if not explain and results.leaderboard.rows:
         print(f"`ianvs report {job} --explain` says what the columns mean, and how sure the ranks are.")
-    print(f"files: {os.path.relpath(results.workspace / results.name / 'rank')}")
+    print(f"files: {os.path.relpath(report_folder(results.workspace / results.name))}")
