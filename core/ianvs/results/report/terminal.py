@@ -24,7 +24,7 @@ _SETTINGS_WIDTH = 44  # characters; longer texts are folded
 _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
-_MOST_LEADERS = 2  # a line each
+_MOST_LINES = 2  # lines of a kind
 _PIPE = 120  # characters of a line where nobody says how wide it may be
 _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
@@ -64,9 +64,8 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
         say(note, "green")
     for note in document.said(*FIRST):
         say(note, "yellow")
-    unsealed = [said for said in document.said("sealing") if said.startswith("Not sealed")]
-    for note in () if explain else unsealed:
-        say(f"{note.partition(':')[0]}.", "yellow")
+    for note in () if explain else _weighty(document):
+        say(note, "yellow")
     for line in _failures(document.failures, _MOST_FAILURES if explain else 1):
         say(line, "red")
     if not explain:
@@ -82,12 +81,20 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
 def _leaders(document: Document) -> list[str]:
     """Who leads, a line for each exam; the names alone where there are many."""
     said = [note for note in document.notes if note.kind == "leader"]
-    if len(said) <= _MOST_LEADERS:
+    if len(said) <= _MOST_LINES:
         return [str(note) for note in said]
     names = next(column.texts for column in document.ranking.columns if column.kind == "algorithm")
     first = Counter(name for name, row in zip(names, document.ranking.rows, strict=True) if row.mark == "best")
     listed = ", ".join(f"{name} in {count}" for name, count in first.most_common())
     return [f"First of {len(said)} exams: {listed}."] if first else []
+
+
+def _weighty(document: Document) -> list[str]:
+    """What makes a ranking worth less, in a line or two; how it is sealed, where it is not."""
+    found = [said.partition(":")[0] + "." for said in document.said("sealing") if said.startswith("Not sealed")]
+    found += document.said("data", "gate", "row")
+    more = len(found) - _MOST_LINES
+    return found if more <= 0 else [*found[:_MOST_LINES], f"... and {more} notes more."]
 
 
 def _without_repetition(ranking: Table) -> list[TableColumn]:
