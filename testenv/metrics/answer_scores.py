@@ -170,11 +170,17 @@ def _configured(spec: MetricSpec) -> Metric:
     return replace(task_score, function=of_test, formula=f"{told.removesuffix(' on ')}")
 
 
+def _without_options(record: EvaluationRecord) -> float:
+    """The score that the testenv names for the task of a test set, by its options `by` and `otherwise`."""
+    raise ValueError(f"{TASK_SCORE} needs `by`, a score for each test set")
+
+
 task_score = Metric(
     TASK_SCORE,
     level="score",
-    summary="The score that the testenv names for the task of a test set, by its options `by` and `otherwise`.",
+    summary=str(_without_options.__doc__),
     formula="of test set j the score s_j that `by` names for it",
     source=_TRACE,
+    function=_without_options,
     configure=_configured,
 )

@@ -56,7 +56,11 @@ def _change(name: str, about: str) -> MatrixMetric:
         tests = options.tests
         return replace(plain, function=lambda inputs: _mean_change(inputs, tests))
 
-    return replace(plain, function=lambda inputs: _mean_change(inputs, []), configure=configured)
+    def of_all(inputs: ScoreMatrix) -> float:
+        return _mean_change(inputs, [])
+
+    of_all.__doc__ = plain.summary
+    return replace(plain, function=of_all, configure=configured)
 
 
 def _mean_change(inputs: ScoreMatrix, tests: list[str]) -> float:

@@ -168,6 +168,11 @@ def test_general_ability_changes_as_worked():
         resolve(MetricSpec("delta_IF", options={"tests": ["bolq"]})).function(GENERAL)
 
 
+def test_of_an_error_a_loss_of_ability_is_below_zero_too():
+    errors = ScoreMatrix(1 - GENERAL.values, tests=GENERAL.tests, higher_is_better=False)
+    assert find("delta_G").function(errors) == pytest.approx(-0.015, abs=1e-12)
+
+
 def test_without_general_test_sets_nothing_is_known_of_general_ability():
     assert np.isnan(find("delta_G").function(ScoreMatrix(GENERAL.values[:, :2])))
 
