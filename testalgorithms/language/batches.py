@@ -10,6 +10,7 @@ from torch import Tensor
 from ianvs.authoring.randomness import torch_generator
 from ianvs.authoring.round_data import sent
 from ianvs.testalgorithms.language.conversation import Conversation, Encoded
+from ianvs.testalgorithms.language.sight import Sight
 
 POOL = 8  # batches among which conversations are sorted by length
 
@@ -18,6 +19,7 @@ POOL = 8  # batches among which conversations are sorted by length
 class Batch:
     """tokens, seen: (B, L) int64, padded on the right where seen is 0. learnt: (B, L) bool, what the assistant says.
 
+    pixels: (P, 3, S, S) float32, the pictures of all rows in reading order; None where the model does not see.
     before: (N,) places in the flat (B, L) of the tokens right before those that are learnt. They are counted on the
     host: a card that has to say how many there are is waited for.
     """
@@ -26,6 +28,13 @@ class Batch:
     seen: Tensor
     learnt: Tensor
     before: Tensor
+    pixels: Tensor | None = None
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """What the network takes."""
+        seen = {} if self.pixels is None or not len(self.pixels) else {"pixel_values": self.pixels}
+        return {"input_ids": self.tokens, "attention_mask": self.seen, **seen}
 
     @property
     def targets(self) -> Tensor:
@@ -37,8 +46,8 @@ class Batch:
         return logits.flatten(0, 1)[self.before].float()
 
 
-def collate(conversations: Sequence[Encoded], pad: int, device: torch.device) -> Batch:
-    """One batch of these conversations, in this order."""
+def collate(conversations: Sequence[Encoded], pad: int, device: torch.device, sight: Sight | None = None) -> Batch:
+    """One batch of these conversations, in this order. sight: of a model that sees."""
     length = max(map(len, conversations))
     tokens = torch.full((len(conversations), length), pad)
     seen = torch.zeros(len(conversations), length, dtype=torch.int64)
@@ -49,7 +58,9 @@ def collate(conversations: Sequence[Encoded], pad: int, device: torch.device) ->
         learnt[row, : len(conversation)] = torch.tensor(conversation.learnt)
     before = learnt[:, 1:].flatten().nonzero()[:, 0]
     before += before // max(1, length - 1)  # a row has one token more than places before another
-    return Batch(*(sent(one, device) for one in (tokens, seen, learnt, before)))
+    pixels = None if sight is None else sight.pixels([one for said in conversations for one in said.pictures])
+    given = (tokens, seen, learnt, before, *([] if pixels is None else [pixels]))
+    return Batch(*(sent(one, device) for one in given))
 
 
 def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Generator) -> Iterator[list[int]]:

@@ -8,23 +8,30 @@ import torch
 from torch import Tensor
 
 from ianvs.testalgorithms.language.conversation import Encoded
+from ianvs.testalgorithms.language.sight import Sight
 
 
-def teacher_forced(network: Any, conversations: Sequence[Encoded], window: int | None = None) -> list[list[float]]:
+def teacher_forced(
+    network: Any, conversations: Sequence[Encoded], window: int | None = None, sight: Sight | None = None
+) -> list[list[float]]:
     """[right tokens, learnt tokens, sum of log p(token | tokens before)] of each conversation.
 
     Each goes through the network by itself: no padding, no neighbours, so that its numbers are the same whatever else
     is asked. Log-probabilities are float32, and summed in float64. window: tokens that the model can look at. What is
     learnt beyond it can't be asked for: such a token counts as wrong, and as one of the vocabulary drawn at random.
+    sight: of a model that sees.
     """
     device = next(network.parameters()).device
-    return [_of_one(network, conversation, window or len(conversation), device) for conversation in conversations]
+    return [_of_one(network, one, one.cut(window or len(one)), device, sight) for one in conversations]
 
 
-def _of_one(network: Any, conversation: Encoded, window: int, device: torch.device) -> list[float]:
-    learnt = torch.tensor(conversation.learnt[1:window], device=device)  # the first token has nothing before it
-    seen = torch.tensor([conversation.tokens[:window]], device=device)
-    logits: Tensor = network(input_ids=seen, use_cache=False).logits[0, :-1][learnt].float()
+def _of_one(
+    network: Any, conversation: Encoded, within: Encoded, device: torch.device, sight: Sight | None
+) -> list[float]:
+    learnt = torch.tensor(within.learnt[1:], dtype=torch.bool, device=device)  # nothing is before the first token
+    seen = torch.tensor([within.tokens], device=device)
+    shown = {"pixel_values": sight.pixels(within.pictures).to(device)} if sight and within.pictures else {}
+    logits: Tensor = network(input_ids=seen, use_cache=False, **shown).logits[0, :-1][learnt].float()
     targets = seen[0, 1:][learnt]
     likelihoods = logits.log_softmax(-1).gather(1, targets[:, None]).double()
     beyond = sum(conversation.learnt[1:]) - len(targets)
