@@ -96,8 +96,13 @@ class Encoded:
 
 
 def _parts(text: str) -> list[dict[str, str]]:
-    first, *others = ([{"type": "text", "text": part}] if part else [] for part in text.split(MARK))
-    return first + [part for one in others for part in ({"type": "image"}, *one)]
+    """What is said as parts, which a template sets apart by itself."""
+    first, *others = text.split(MARK)
+    found = [{"type": "text", "text": first}] if first else []
+    for part in others:
+        rest = part.removeprefix("\n")
+        found += [{"type": "image"}, *([{"type": "text", "text": rest}] if rest else [])]
+    return found
 
 
 class ChatTemplate:

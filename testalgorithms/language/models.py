@@ -18,6 +18,7 @@ from ianvs.testalgorithms.language.sight import (
     MARK,
     PROJECTOR,
     TOWER,
+    WORDS,
     Sight,
     beside_adapter,
     set_tuned,
@@ -213,7 +214,10 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
 def load_tokenizer(options: ModelOptions, texts: Iterable[str]) -> Any:
     """That of the base model alone, as `build_model` has it; None for one that is not on this machine yet."""
     if options.tiny:
-        return tiny_tokenizer(texts, options.vocabulary, [MARK] if options.base_model in TINY_VISION else [])
+        if options.base_model not in TINY_VISION:
+            return tiny_tokenizer(texts, options.vocabulary)
+        words = [text for word in WORDS.split() for text in (word, f" {word}")]
+        return tiny_tokenizer([text.replace(MARK, "") for text in [*texts, *words, *words]], options.vocabulary, [MARK])
     if not place_of(options.base_model).is_here(options.revision):
         return None
     with _told(options):

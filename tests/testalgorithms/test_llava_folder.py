@@ -12,9 +12,9 @@ from ianvs.cli import main
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.sight import tiny_seeing_model
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
-from tests.checkout import ROOT
 from tests.coin_layout import TASKS, write_coin
 
+ROOT = Path(__file__).parents[2]
 PARTS = (  # passes over contents that are texts, as templates of models that see do
     "{% for m in messages %}{{ m['role'].upper() + ': ' }}"
     "{% for c in m['content'] %}{% if c.type == 'image' %}<image>\n{% elif c.type == 'text' %}{{ c.text }}{% endif %}"
@@ -55,7 +55,9 @@ def test_its_processor_and_template_say_what_it_sees(folder: Path) -> None:
     assert text == "USER: \nWhat?\nASSISTANT: red<|end|>" and len(one.spans) == 1
     batch = learner.batch([one])
     processor = LlavaProcessor.from_pretrained(folder)
-    theirs = processor(images=[rows().x[0]["pictures"][0]], text="USER: <image>\nWhat?\nASSISTANT: ", return_tensors="pt")
+    theirs = processor(
+        images=[rows().x[0]["pictures"][0]], text="USER: <image>\nWhat?\nASSISTANT: ", return_tensors="pt"
+    )
     torch.testing.assert_close(batch.pixels, theirs["pixel_values"])
     assert list(one.tokens[: theirs["input_ids"].shape[1]]) == theirs["input_ids"][0].tolist()
 
@@ -82,8 +84,8 @@ def test_coins_eight_tasks_are_checked_and_planned_on_their_layout(
 ) -> None:
     write_coin(tmp_path / "coin")
     monkeypatch.chdir(tmp_path)
-    job = ["-f", str(ROOT / "configs/coin/benchmarkingjob.yaml"), "--root", "coin", "--device", "cpu"]
-    small = ["--set", f"base_model={folder}", "--set", "bf16=false"]
+    job = ["-f", str(ROOT / "configs/coin/benchmarkingjob.yaml"), "--root", "coin"]
+    small = ["--set", f"base_model={folder}", "--set", "bf16=false", "--set", "device=cpu"]
     assert main(["validate", *job, *small]) == 0
     assert "no errors" in capsys.readouterr().out
     assert main(["plan", *job, *small]) == 0

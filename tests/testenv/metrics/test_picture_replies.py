@@ -21,7 +21,12 @@ def score(name, replies, references):
 def test_intersection_over_union_by_hand():
     assert box_iou([0, 0, 4, 4], [2, 2, 6, 6]) == pytest.approx(4 / 28, abs=1e-12)
     assert box_iou([0, 0, 4, 4], [0, 0, 4, 3]) == 0.75
-    assert box_iou([0, 0, 4, 4], [4, 0, 8, 4]) == box_iou([0, 0, 0, 4], [0, 0, 4, 4]) == box_iou([3, 3, 1, 1], [0] * 4) == 0
+    assert (
+        box_iou([0, 0, 4, 4], [4, 0, 8, 4])
+        == box_iou([0, 0, 0, 4], [0, 0, 4, 4])
+        == box_iou([3, 3, 1, 1], [0] * 4)
+        == 0
+    )
 
 
 def test_intersection_over_union_agrees_with_a_count_of_pixels():
