@@ -1,4 +1,4 @@
-"""CoIN's files, made small: eight tasks, a training and a test file each, and the folders of pictures that they name."""
+"""CoIN's files, made small: eight tasks, a training and a test file each, and the folders of their pictures."""
 
 import json
 from pathlib import Path

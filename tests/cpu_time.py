@@ -1,7 +1,7 @@
 """How many CPU seconds each test uses, its processes included: the sum and the dearest are told at the end of a run.
 
-`--cpu-limit SECONDS` holds every test to that, unless it is marked `slow`: above it the run warns, above twice as much,
-which no noise of a busy machine explains, it fails. What a fixture costs is counted where it is set up; processes that
+`--cpu-limit SECONDS` names every test above that which is not marked `slow`. It fails nothing: on a busy machine
+the same test has taken three times its CPU seconds. What a fixture costs is counted where it is set up; processes that
 outlive their test are counted when they end.
 """
 
@@ -14,10 +14,7 @@ import pytest
 
 from tests import warm_server
 
-__all__ = ["MARGIN", "TOLD"]
-
 TOLD = 20  # tests that are named
-MARGIN = 2.0  # times the limit, where a run fails
 PROPERTY = "cpu_seconds"
 _before = pytest.StashKey[float]()
 
@@ -30,7 +27,7 @@ def used() -> float:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--cpu-limit", type=float, help="CPU seconds of a test that isn't marked slow; twice as many fail")
+    parser.addoption("--cpu-limit", type=float, help="names tests above that many CPU seconds that aren't marked slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,14 +64,6 @@ class Told:
                 if "slow" in report.keywords:
                     self.slow.add(report.nodeid)
 
-    def above(self, limit: float) -> list[str]:
-        return [name for name, seconds in self.seconds.items() if seconds > limit and name not in self.slow]
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.limit and self.above(MARGIN * self.limit) and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self.seconds:
             return
@@ -83,10 +72,8 @@ class Told:
         tell(f"{sum(self.seconds.values()):9.2f}s {len(self.seconds)} tests, their processes included")
         for name in sorted(self.seconds, key=self.seconds.__getitem__, reverse=True)[:TOLD]:
             tell(f"{self.seconds[name]:9.2f}s {name}")
-        for name in self.above(self.limit) if self.limit else ():
-            fails = self.seconds[name] > MARGIN * self.limit
-            tell(
-                f"{'FAILED' if fails else 'WARNING'} {name}: {self.seconds[name]:.0f} CPU seconds, above the limit of "
-                f"{self.limit:g}. Make it cheaper, or mark it slow and add a quick one that holds its promise.",
-                **{"red" if fails else "yellow": True},
-            )
+        for name, seconds in self.seconds.items():
+            if self.limit and seconds > self.limit and name not in self.slow:
+                told = f"WARNING {name}: {seconds:.0f} CPU seconds, above the limit of {self.limit:g}."
+                remedy = "Make it cheaper, or mark it slow and add a quick one that holds its promise."
+                tell(f"{told} {remedy}", yellow=True)

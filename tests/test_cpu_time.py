@@ -46,16 +46,15 @@ def ran(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_run_fails_where_a_test_is_far_above_the_limit_and_not_marked_slow(tmp_path: Path) -> None:
+def test_what_is_above_the_limit_and_not_marked_slow_is_named(tmp_path: Path) -> None:
     status, told = ran(tmp_path, "-n", "2", "--cpu-limit", "0.2")
-    assert status == pytest.ExitCode.TESTS_FAILED
-    names = r"(?:WARNING|FAILED) \S+::(test_\w+): (?:0|1) CPU seconds, above the limit of 0\.2\. Make it cheaper"
+    assert status == pytest.ExitCode.OK
+    names = r"WARNING \S+::(test_\w+): (?:0|1) CPU seconds, above the limit of 0\.2\. Make it cheaper"
     assert set(re.findall(names, told)) == {
         "test_near_the_limit",
         "test_whose_fixture_is_dear",
         "test_whose_process_is_dear",
     }
-    assert re.search(r"FAILED \S+::test_whose_process_is_dear", told)
 
 
 def test_what_tests_use_is_told_without_a_limit_too(tmp_path: Path) -> None:

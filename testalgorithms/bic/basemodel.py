@@ -35,19 +35,26 @@ class BiC(ExemplarLearner):
         self.pair, self.corrected = torch.tensor([1.0, 0.0]), []  # alpha and beta, and the classes that they are for
         self.held = None  # samples of this round's stage 2
 
-    def q(self, z, pair, classes):
-        """(B, C) outputs z, those of `classes` corrected."""
-        which = torch.zeros(z.shape[1], dtype=torch.bool)
+    def q(self, z, pair, which):
+        """(B, C) outputs z, those of the classes `which`, (C,) bool, corrected."""
+        return torch.where(which, pair[0] * z + pair[1], z)
+
+    def marked(self, classes, device):
+        """(C,) bool, which of all classes these are: made once, since a card would be waited for in every step."""
+        which = torch.zeros(self.network[-1].out_features, dtype=torch.bool)
         which[classes] = True
-        alpha, beta = pair.to(z.device)
-        return torch.where(which.to(z.device), alpha * z + beta, z)
+        return which.to(device)
 
     def answers(self, x, mask):
-        q = self.q(self.logits(x), self.pair, self.corrected)
+        q = self.q(self.logits(x), self.pair.to(x.device), self.marked(self.corrected, x.device))
         return q if mask is None else q + mask
 
+    def before_round(self, data):
+        super().before_round(data)
+        self.taught = self.pair.to(data.device), self.marked(self.corrected, data.device)  # the teacher's
+
     def told(self, x):
-        return self.q(super().told(x), self.pair, self.corrected)
+        return self.q(super().told(x), *self.taught)
 
     def training_data(self, data):
         shown, self.held = super().training_data(data), None
@@ -80,9 +87,10 @@ class BiC(ExemplarLearner):
     def correct(self, held):
         pair = nn.Parameter(self.pair.to(held.device))
         outputs = replace(held, x=self.each(held.x, self.logits).clone(), prepare=lambda z: z)
+        new = self.marked(self.new, held.device)
 
         def loss_of(z, y):
-            return cross_entropy(held.masked(self.q(z, pair, self.new), y), y) + OF_BETA * pair[1].square()
+            return cross_entropy(held.masked(self.q(z, pair, new), y), y) + OF_BETA * pair[1].square()
 
         drops = tuple(round(share * self.correction_epochs) for share in DROPS)
         schedule = self.schedule.stage(self.correction_epochs, weight_decay=0.0, step_every=None, milestones=drops)

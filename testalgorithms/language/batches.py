@@ -1,8 +1,10 @@
 """The conversations of a round, and padded batches of alike lengths."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,20 +23,25 @@ class Batch:
 
     pixels: (P, 3, S, S) float32, the pictures of all rows in reading order; None where the model does not see.
     before: (N,) places in the flat (B, L) of the tokens right before those that are learnt. They are counted on the
-    host: a card that has to say how many there are is waited for.
+    host: a card that has to say how many there are is waited for. columns: (K,) those of (B, L) that hold any of them,
+    which are all that logits are needed of; within: (N,) places of `before` in the flat (B, K). positions: (1, L) where
+    conversations lie one behind the other in one row, each counted from 0.
     """
 
     tokens: Tensor
     seen: Tensor
     learnt: Tensor
     before: Tensor
+    columns: Tensor
+    within: Tensor
+    positions: Tensor | None = None
     pixels: Tensor | None = None
 
-    @property
-    def inputs(self) -> dict[str, Tensor]:
-        """What the network takes."""
-        seen = {} if self.pixels is None or not len(self.pixels) else {"pixel_values": self.pixels}
-        return {"input_ids": self.tokens, "attention_mask": self.seen, **seen}
+    def inputs(self, network: Any) -> dict[str, Any]:
+        """What the network is called with. Positions that begin anew keep conversations apart, instead of a mask."""
+        told = {"attention_mask": self.seen} if self.positions is None else {"position_ids": self.positions}
+        shown = {} if self.pixels is None or not len(self.pixels) else {"pixel_values": self.pixels}
+        return {"input_ids": self.tokens, **told, **shown, "use_cache": False, **only_at(network, self.columns)}
 
     @property
     def targets(self) -> Tensor:
@@ -42,12 +49,33 @@ class Batch:
         return self.tokens.flatten()[self.before + 1]
 
     def of_learnt(self, logits: Tensor) -> Tensor:
-        """(N, V) float32: the rows of (B, L, V) logits that predict `targets`, each from the tokens before it."""
-        return logits.flatten(0, 1)[self.before].float()
+        """(N, V) float32: the rows of (B, L or K, V) logits that predict `targets`, each from the tokens before it."""
+        whole = logits.shape[1] == self.tokens.shape[1]  # K is less: the last token has nothing to predict
+        return logits.flatten(0, 1)[self.before if whole else self.within].float()
 
 
-def collate(conversations: Sequence[Encoded], pad: int, device: torch.device, sight: Sight | None = None) -> Batch:
-    """One batch of these conversations, in this order. sight: of a model that sees."""
+def only_at(network: Any, columns: Tensor) -> dict[str, Any]:
+    """Asks for logits at these places of every row alone, which are large; of a network that can't, for all."""
+    base = network.get_base_model() if hasattr(network, "get_base_model") else network
+    return {"logits_to_keep": columns} if "logits_to_keep" in signature(base.forward).parameters else {}
+
+
+def collate(
+    conversations: Sequence[Encoded],
+    pad: int,
+    device: torch.device,
+    packed: bool = False,
+    sight: Sight | None = None,
+) -> Batch:
+    """One batch of these conversations, in this order. packed: without padding, in one row. sight: of one that sees."""
+    if sight is not None:
+        pixels = sight.pixels([one for said in conversations for one in said.pictures])
+        return replace(collate(conversations, pad, device, packed), pixels=sent(pixels, device))
+    if packed:
+        joined = tuple(token for one in conversations for token in one.tokens)
+        said = tuple(at > 0 and learnt for one in conversations for at, learnt in enumerate(one.learnt))
+        places = torch.tensor([[at for one in conversations for at in range(len(one))]])
+        return replace(collate([Encoded(joined, said)], pad, device), positions=sent(places, device))
     length = max(map(len, conversations))
     tokens = torch.full((len(conversations), length), pad)
     seen = torch.zeros(len(conversations), length, dtype=torch.int64)
@@ -58,9 +86,9 @@ def collate(conversations: Sequence[Encoded], pad: int, device: torch.device, si
         learnt[row, : len(conversation)] = torch.tensor(conversation.learnt)
     before = learnt[:, 1:].flatten().nonzero()[:, 0]
     before += before // max(1, length - 1)  # a row has one token more than places before another
-    pixels = None if sight is None else sight.pixels([one for said in conversations for one in said.pictures])
-    given = (tokens, seen, learnt, before, *([] if pixels is None else [pixels]))
-    return Batch(*(sent(one, device) for one in given))
+    columns, at = (before % length).unique(return_inverse=True)
+    within = before // length * len(columns) + at
+    return Batch(*(sent(one, device) for one in (tokens, seen, learnt, before, columns, within)))
 
 
 def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Generator) -> Iterator[list[int]]:

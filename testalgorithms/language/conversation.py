@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ianvs.base.errors import PluginError
@@ -31,12 +31,14 @@ AT_ONCE = {**SETTINGS, "enable_thinking": False}
 class Conversation:
     """What a user says, turn by turn, and what the assistant is to reply; no replies where they are asked for.
 
+    A plain text has no turn of a user, and one reply. unlearnt: turns, from 0 on, whose replies are not to be learnt.
     pictures: one for each mark <image> in what the user says, uint8 (H, W, 3) or as they were written (`Picture`).
     """
 
     user: tuple[str, ...]
     replies: tuple[str, ...] = ()
     system: str | None = None
+    unlearnt: tuple[int, ...] = ()
     pictures: tuple[Any, ...] = ()
 
     def messages(self, turns: int, replies: Sequence[str] | None = None) -> list[dict[str, str]]:
@@ -53,11 +55,17 @@ class Conversation:
 def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[Conversation]:
     """Samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...].
 
-    Where they come with pictures, x[i] has "pictures", too.
+    "unlearnt" in x[i] lists turns whose replies are not to be learnt, "pictures" those of its marks.
     """
     replies = [()] * len(x) if y is None else [tuple(map(str, said)) for said in y]
     return [
-        Conversation(tuple(map(str, asked["user"])), said, asked.get("system"), _kept(asked.get("pictures", ())))
+        Conversation(
+            tuple(map(str, asked["user"])),
+            said,
+            asked.get("system"),
+            tuple(asked.get("unlearnt", ())),
+            _kept(asked.get("pictures", ())),
+        )
         for asked, said in zip(x, replies, strict=True)
     ]
 
@@ -120,8 +128,7 @@ class ChatTemplate:
         """
         self.tokenizer, self.sight, self._in_parts = tokenizer, sight, False
         if not getattr(tokenizer, "chat_template", None):
-            begins = tokenizer.bos_token_id is not None and tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]
-            tokenizer.chat_template = ("{{ bos_token }}" if begins else "") + PLAIN_TEMPLATE
+            tokenizer.chat_template = ("{{ bos_token }}" if self._start() else "") + PLAIN_TEMPLATE
         if tokenizer.eos_token_id is None and not stops:
             raise PluginError("the tokenizer has no end-of-text token, so a reply would never end. Set its eos_token.")
         self._takes_system = True
@@ -146,6 +153,10 @@ class ChatTemplate:
 
     def encode(self, conversation: Conversation) -> Encoded:
         """Tokens of a conversation with its replies, and which of them the model is to learn."""
+        if not conversation.user:  # as it is, from the mark on that the template's texts begin with
+            ids = [*self._ids("".join(conversation.replies)), self.stops[0]]
+            start = self._start()
+            return Encoded((*start, *ids), (False,) * len(start) + (True,) * len(ids))
         tokens: list[int] = []
         learnt: list[bool] = []
         for number, segment in enumerate(self._segments(conversation)):
@@ -156,6 +167,7 @@ class ChatTemplate:
                 if not spoken or ids[spoken - 1] not in self.stops:
                     ids, spoken = [*ids, self.stops[0]], len(ids) + 1
             tokens += ids
+            spoken = 0 if number // 2 in conversation.unlearnt else spoken
             learnt += [i < spoken for i in range(len(ids))]
         return self._with_pictures(tokens, learnt, conversation.pictures)
 
@@ -176,9 +188,7 @@ class ChatTemplate:
 
     def prompt(self, conversation: Conversation, replies: Sequence[str]) -> list[int]:
         """Tokens up to where reply number `len(replies)` begins; `replies` are those said so far."""
-        said = Conversation(
-            conversation.user[: len(replies)], tuple(replies), conversation.system, conversation.pictures
-        )
+        said = replace(conversation, user=conversation.user[: len(replies)], replies=tuple(replies))
         tokens = list(self.encode(said).tokens) if replies else []
         done = "".join(self._segments(said)) if replies else ""
         text = self._render(conversation.messages(len(replies) + 1, replies), True)
@@ -188,6 +198,11 @@ class ChatTemplate:
         """A generated reply as text, up to its first end mark."""
         ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
         return self._decoded(tokens[:ended])
+
+    def _start(self) -> list[int]:
+        """The mark at the beginning of a text, of a tokenizer that has one and puts it there."""
+        mark = self.tokenizer.bos_token_id
+        return [mark] if mark is not None and self.tokenizer("a")["input_ids"][:1] == [mark] else []
 
     def _segments(self, conversation: Conversation) -> list[str]:
         """[prompt, reply, prompt, reply, ...]: the whole rendered conversation, cut."""

@@ -51,22 +51,22 @@ class ConversationMemory:
 
     def state(self) -> dict[str, Any]:
         """Everything that it holds, for `torch.save`."""
-        held = [[list(c.user), list(c.replies), c.system, list(c.pictures)] for c in self.conversations]
+        held = [
+            [list(c.user), list(c.replies), c.system, *map(list, (c.unlearnt, c.pictures))] for c in self.conversations
+        ]
         return {"keys": list(self._keys), "conversations": held}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         self._keys = list(state["keys"])
         self.conversations = [
-            Conversation(tuple(user), tuple(said), system, tuple(*pictures))
-            for user, said, system, *pictures in state["conversations"]
+            Conversation(tuple(user), tuple(said), system, *map(tuple, more))
+            for user, said, system, *more in state["conversations"]
         ]
 
 
 def _apart(conversation: Conversation) -> Conversation:
     """The same, whose pictures don't keep what else the round brought in memory."""
-    if not conversation.pictures:
-        return conversation
     return replace(conversation, pictures=tuple(Picture.of(one).apart() for one in conversation.pictures))
 
 

@@ -11,9 +11,10 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.randomness import seeded
+from ianvs.base.errors import PluginError
 from ianvs.base.seeding import stream_seed
 from ianvs.base.types import Measure
-from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
+from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate, split_by_tokens
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
 from ianvs.testalgorithms.language.general_ability import GeneralAbility
 from ianvs.testalgorithms.language.generation import reply
@@ -53,7 +54,9 @@ class LanguageLearner:
     batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
     rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in
     bfloat16. checkpointing: recompute activations. quantize: "none", or "4bit" for the frozen base under an adapter
-    (QLoRA). device_map: "auto" shares a model out to all cards, with accelerate.
+    (QLoRA). device_map: "auto" shares a model out to all cards, with accelerate. attention: "eager", "sdpa" or
+    "flash_attention_2" (a card, and the package flash-attn); else what transformers takes. packing: lay a batch's
+    conversations in one row, without padding, kept apart by their positions; the same steps.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
     Of a base model that sees, "tiny-vision" (or "tiny-vision-stand-in"), or a LLaVA of transformers: projector: "tuned"
     with `projector_learning_rate`, or "frozen". vision, its tower: "frozen", or "tuned". tuning: of its language part.
@@ -84,6 +87,7 @@ class LanguageLearner:
         heads: int = 4,
         quantize: str = "none",
         device_map: str | None = None,
+        attention: str | None = None,
         learning_rate: float = 1e-3,
         epochs: int = 20,
         batch_size: int = 16,
@@ -94,6 +98,7 @@ class LanguageLearner:
         max_length: int = 1024,
         bf16: bool = False,
         checkpointing: bool = False,
+        packing: bool = False,
         max_new_tokens: int = 64,
         generation_batch: int = 32,
         projector: str = "tuned",
@@ -111,12 +116,13 @@ class LanguageLearner:
         at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length = max_length
         self.lengths = Lengths(max_length)
-        self.checkpointing = checkpointing
+        self.checkpointing, self.packing = checkpointing, packing
         self.max_new_tokens = max_new_tokens
         self.generation_batch = generation_batch
         self.general = GeneralAbility(general_tasks, general_limit)
         self._tokenizer: Any = None
         self._built = False
+        self._held_out: Sequence[Encoded] = ()
 
     # What a method may override.
 
@@ -149,11 +155,22 @@ class LanguageLearner:
 
     # What the benchmark calls.
 
-    def check_exam(self, *, conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None) -> str:
-        """Refuse a base model that is not here, or lacks what is to be tuned, before anything is trained.
+    def check_exam(
+        self,
+        *,
+        kind: str = "conversation",
+        conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None,
+    ) -> str:
+        """Refuse other data than conversations, and a base model that is not here, or lacks what is to be tuned.
 
-        And a round of which nothing fits into max_length; what is skipped and cut of any round is told.
+        And a round of which nothing fits into max_length; what is skipped and cut of any round is told. All this before
+        anything is trained.
         """
+        if kind != "conversation":
+            raise PluginError(
+                f"it learns conversations, and the data are {kind}. docs/language.md lists their forms; a question and "
+                "its answer are one as {'prompt': ..., 'answer': ...}."
+            )
         check_model(self.options)
         self.general.check()
         rounds = [conversations_of(*one) for one in conversations or ()]
@@ -180,12 +197,22 @@ class LanguageLearner:
         progress: Callable[[float], Any] | None = None,
         **context: Any,
     ) -> None:
-        """Learn from one round. `valid_data` is not used; `progress` is told the share of epochs done."""
+        """Learn from one round.
+
+        progress is told the share of steps done, and loss (what a step goes down, a mean since it was told last),
+        learning_rate and tokens_per_second; after an epoch held_out_loss, the mean of -log p on `valid_data`.
+        """
         conversations = conversations_of(train_data.x, train_data.y)
         self._ready(conversations, device, seed)
         require_sight(conversations, self.template.sight, self.options.base_model)
         kept, encoded = self.lengths.fitting(conversations, self.template, round)
         data = RoundOfTalk(kept, encoded, round, seed, folder)
+        self._held_out = []
+        if valid_data is not None:
+            held_out = self.encode(conversations_of(valid_data.x, valid_data.y))
+            self._held_out = [one for one in held_out if any(one.learnt[1:])]
+        if self.packing:
+            self._require_apart(encoded)
         with seeded(stream_seed(seed, round, "noise"), device):  # dropout, and whatever else a network draws
             self.before_round(data)
             self.network.train()
@@ -275,6 +302,20 @@ class LanguageLearner:
         """What the report says of how it went; a method that has something to say joins it to this."""
         return self.lengths.remark
 
+    def held_out_loss(self) -> float | None:
+        """The mean of -log p over what the assistant says in the round's held-out conversations; None without any."""
+        if not self._held_out:
+            return None
+        training, total, tokens = self.network.training, 0.0, 0
+        self.network.eval()
+        with torch.no_grad():
+            for part in split_by_tokens(self._held_out, self.descent.batch_size * self.max_length):
+                batch = self.batch(part)
+                total += float(cross_entropy(self.logits(batch), batch.targets, reduction="sum"))
+                tokens += len(batch.targets)
+        self.network.train(training)
+        return total / tokens
+
     # For methods to use.
 
     def reset(self) -> None:
@@ -287,7 +328,7 @@ class LanguageLearner:
 
     def batch(self, conversations: Sequence[Encoded]) -> Batch:
         """These conversations as one batch on the device of the model."""
-        return collate(conversations, self.template.pad, self.device, self.template.sight)
+        return collate(conversations, self.template.pad, self.device, self.packing, self.template.sight)
 
     @property
     def window(self) -> int | None:
@@ -320,7 +361,7 @@ class LanguageLearner:
 
         weights: those of another model of the same kind, in evaluation mode and without a gradient.
         """
-        inputs = {**batch.inputs, "use_cache": False}
+        inputs = batch.inputs(self.network)
         if weights is None:
             with self._precision():
                 return batch.of_learnt(self.network(**inputs).logits)
@@ -336,6 +377,22 @@ class LanguageLearner:
 
     def _precision(self) -> Any:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bf16)
+
+    def _require_apart(self, encoded: Sequence[Encoded]) -> None:
+        """Raise PluginError where this network looks from one conversation of a row into another."""
+        some = [one.cut(16) for one in (*encoded, *encoded)[:2]]
+        self.network.eval()
+        with torch.no_grad(), self._precision():
+            told = [self.network(**self._whole(part)).logits[0].float() for part in (some[:1], some[1:], some)]
+        alone = torch.cat(told[:2])
+        if (told[2] - alone).abs().max() > 0.05 * alone.abs().max():
+            what = f"packing is true, and the attention of base_model '{self.options.base_model}'"
+            raise PluginError(f"{what} mixes conversations that lie in one row. Set packing: false.")
+
+    def _whole(self, conversations: Sequence[Encoded]) -> dict[str, Any]:
+        """What the network is called with to say something at all places."""
+        given = self.batch(conversations).inputs(self.network)
+        return {name: value for name, value in given.items() if name != "logits_to_keep"}
 
     def _ready(self, conversations: Sequence[Conversation], device: str, seed: int) -> None:
         if not self._built:

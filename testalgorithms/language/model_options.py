@@ -13,6 +13,7 @@ TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
 TINY_VISION = ("tiny-vision", "tiny-vision-stand-in")
 QUANTIZED = ("none", "4bit")
+ATTENTIONS = ("eager", "sdpa", "flash_attention_2")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # of accelerate
 
 
@@ -37,6 +38,7 @@ class ModelOptions:
     bf16: bool
     quantize: str = "none"
     device_map: str | None = None
+    attention: str | None = None
     projector: str = "tuned"
     vision: str = "frozen"
 
@@ -55,6 +57,8 @@ class ModelOptions:
         needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
         require_installed(f"tuning {self.tuning}", "llm", *needed)
         _require_loadable(self)
+        if self.attention is not None:
+            require_known("attention", self.attention, ATTENTIONS)
         if not self.tiny:
             place_of(self.base_model)
 

@@ -40,6 +40,7 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
         network = _tiny(options, tokenizer)
     else:
         network, tokenizer = _pretrained(options)
+    _set_attention(network, options)
     if options.tuning != "full":
         from peft import get_peft_model
 
@@ -74,10 +75,12 @@ def check_model(options: ModelOptions) -> None:
 
 
 def require_card(options: ModelOptions) -> None:
-    """Raise PluginError where 4 bits are asked for and there is no card to compute with them."""
-    if options.quantize != "none" and not torch.cuda.is_available():
+    """Raise PluginError where 4 bits or flash attention are asked for and there is no card to compute with them."""
+    flash = options.attention == "flash_attention_2"
+    if (options.quantize != "none" or flash) and not torch.cuda.is_available():
+        said = f"attention is {options.attention}" if flash else f"quantize is {options.quantize}"
         raise PluginError(
-            f"quantize is {options.quantize}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
+            f"{said}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
             "let the job run where there is one, with `device: cuda`."
         )
 
@@ -154,6 +157,7 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
         )
     else:
         network, _ = _pretrained(options)
+    _set_attention(network, options)
     if options.tuning != "full":
         from peft import PeftModel
 
@@ -164,6 +168,18 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
             network.load_state_dict(torch.load(folder / "adapter" / SEEN, weights_only=True), strict=False)
     set_tuned(network, **options.seeing)
     return network, tokenizer
+
+
+def _set_attention(network: Any, options: ModelOptions) -> None:
+    if options.attention is None:
+        return
+    try:
+        network.set_attn_implementation(options.attention)
+    except (ImportError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise PluginError(
+            f"attention is {options.attention}, which base_model '{options.base_model}' can't: {why}"
+        ) from error
 
 
 def recompute_activations(network: Any) -> None:

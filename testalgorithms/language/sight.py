@@ -14,12 +14,12 @@ from ianvs.base.picture import Picture
 MARK = "<image>"  # stands in a text where a picture belongs
 KINDS = ("llava", "vipllava")  # of transformers' configurations: K = (S / patch)^2 tokens for each picture
 TOWER, PROJECTOR = "vision_tower", "multi_modal_projector"
-WORDS = (
-    "What Which Where Who How many Is Are is are it this that there they in the a an of on or and with has lie Name Answer"
-    " Choose Describe picture question choice letter number name word box yes no one two three four left right top bottom"
-    " corner northwest northeast southwest southeast colour red green blue yellow black white shape square disc circle"
-    " triangle cross object A B C D 0 1 2 3 4 5 6 7 8 9 10 11 12"
-)
+WORDS = """
+What Which Where Who How many Is Are is are it this that there they in the a an of on or and with has lie Answer Choose
+Name picture question choice letter number name word box yes no one two three four left right top bottom corner
+northwest northeast southwest southeast colour red green blue yellow black white shape square disc circle triangle cross
+object A B C D 0 1 2 3 4 5 6 7 8 9 10 11 12
+"""
 """A tokenizer of a base model knows them before it is tuned: the tiny one's is made from them and the first round."""
 _KEPT = 1 << 28  # bytes of pictures that are kept as the model takes them, so that a further pass costs nothing
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ianvs.testalgorithms.language.batches import only_at
 from ianvs.testalgorithms.language.conversation import Encoded
 from ianvs.testalgorithms.language.sight import Sight
 
@@ -28,11 +29,13 @@ def teacher_forced(
 def _of_one(
     network: Any, conversation: Encoded, within: Encoded, device: torch.device, sight: Sight | None
 ) -> list[float]:
-    learnt = torch.tensor(within.learnt[1:], dtype=torch.bool, device=device)  # nothing is before the first token
+    # The first token has nothing before it.
+    before = torch.tensor([at for at, learnt in enumerate(within.learnt[1:]) if learnt], device=device)
     seen = torch.tensor([within.tokens], device=device)
     shown = {"pixel_values": sight.pixels(within.pictures).to(device)} if sight and within.pictures else {}
-    logits: Tensor = network(input_ids=seen, use_cache=False, **shown).logits[0, :-1][learnt].float()
-    targets = seen[0, 1:][learnt]
+    logits: Tensor = network(input_ids=seen, use_cache=False, **shown, **only_at(network, before)).logits[0]
+    logits = (logits[before] if len(logits) == seen.shape[1] else logits).float()
+    targets = seen[0, 1:][before]
     likelihoods = logits.log_softmax(-1).gather(1, targets[:, None]).double()
     beyond = sum(conversation.learnt[1:]) - len(targets)
     return [

@@ -1,6 +1,7 @@
 """The training loop: batches of alike lengths, accumulation, warm-up and cosine decay."""
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,7 @@ class Tuned(Protocol):
     def loss(self, batch: Batch) -> Tensor: ...
     def before_step(self) -> None: ...
     def after_step(self) -> None: ...
+    def held_out_loss(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,7 @@ class Descent:
         within(0, 1, warmup=self.warmup)
         within(0, math.inf, weight_decay=self.weight_decay, max_grad_norm=self.max_grad_norm)
 
-    def run(
-        self, learner: Tuned, data: RoundOfTalk, passes: int | None, progress: Callable[[float], Any] | None
-    ) -> None:
+    def run(self, learner: Tuned, data: RoundOfTalk, passes: int | None, progress: Callable[..., Any] | None) -> None:
         """Go down the learner's loss, `epochs` times over the data, or as often as the exam allows."""
         epochs = self.epochs if passes is None else min(self.epochs, passes)
         named, rates = learner.weights, learner.rates
@@ -65,22 +65,28 @@ class Descent:
         warmup = math.ceil(self.warmup * epochs * each)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(warm_cosine, epochs * each, warmup))
         order = data.generator("order")
+        meter = Meter(epochs * each, progress)
         for epoch in range(epochs):
             for parts in self._steps(data, order):
                 optimizer.zero_grad(set_to_none=True)
-                batches = [learner.batch(learner.extend(part)) for part in parts]
+                extended = [learner.extend(part) for part in parts]
+                batches = [learner.batch(part) for part in extended]
                 tokens = sum(len(batch.targets) for batch in batches)
                 for batch in batches:  # each as much as its share of the tokens, so that the step's mean is one mean
                     share = len(batch.targets) / tokens
-                    (share * learner.loss(batch)).backward()  # type: ignore[no-untyped-call]
+                    loss = share * learner.loss(batch)
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    meter.loss += loss.detach()
                 learner.before_step()
                 if self.max_grad_norm:
                     torch.nn.utils.clip_grad_norm_(weights, self.max_grad_norm)
                 optimizer.step()
+                rate = optimizer.param_groups[0]["lr"]
                 schedule.step()
                 learner.after_step()
-            if progress is not None:
-                progress((epoch + 1) / epochs)
+                meter.step(sum(len(one) for part in extended for one in part), rate)
+            if progress is not None and (held_out := learner.held_out_loss()) is not None:
+                progress((epoch + 1) / epochs, held_out_loss=held_out)
         require_finite(weights, data.round, self.learning_rate)
 
     def _steps(self, data: RoundOfTalk, order: torch.Generator) -> Iterator[list[list[Encoded]]]:
@@ -89,6 +95,32 @@ class Descent:
         batches = [[data.encoded[i] for i in rows] for rows in grouped_by_length(lengths, self.batch_size, order)]
         for start in range(0, len(batches), self.accumulation):
             yield batches[start : start + self.accumulation]
+
+
+class Meter:
+    """Tells a hundred times how far it is, and what the steps since then were like; a card is waited for as often.
+
+    loss: the sum of their losses.
+    """
+
+    def __init__(self, steps: int, progress: Callable[..., Any] | None) -> None:
+        self._steps, self._progress, self._done = steps, progress, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.loss: Tensor | float = 0.0
+        self._count, self._tokens, self._since = 0, 0, time.perf_counter()
+
+    def step(self, tokens: int, rate: float) -> None:
+        """A step is done, with so many tokens, padding not counted, at this learning rate."""
+        before, self._done = self._done, self._done + 1
+        self._count, self._tokens = self._count + 1, self._tokens + tokens
+        if self._progress is None or 100 * before // self._steps == 100 * self._done // self._steps:
+            return
+        loss = float(self.loss) / self._count
+        speed = self._tokens / max(1e-9, time.perf_counter() - self._since)
+        self._progress(self._done / self._steps, loss=loss, learning_rate=rate, tokens_per_second=speed)
+        self._begin()
 
 
 def warm_cosine(steps: int, warmup: int, step: int) -> float:

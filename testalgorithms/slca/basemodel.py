@@ -37,6 +37,7 @@ class SLCA(TorchLearner):
         theirs = {"learning_rate": 1e-4, "weight_decay": 5e-4, "epochs": 20, "batch_size": 128, "milestones": (18,)}
         super().__init__(head_learning_rate=head_learning_rate, **{**theirs, **training})
         self.alignment_epochs, self.alignment_samples = alignment_epochs, alignment_samples
+        self.alignment_rate = head_learning_rate
         self.temperature, self.drift = temperature, drift
         self.plain = None  # the head without alignment, by names of its parameters
         self.rounds, self.classes = 0, {}  # c: (its round, m_c (D,), Cholesky factor of S_c (D, D))
@@ -57,16 +58,20 @@ class SLCA(TorchLearner):
         for name, value in head.named_parameters():
             self.plain[name][own] = value.detach().cpu()[own]  # weight decay has moved the others, too
         head.load_state_dict(self.plain)
+        self.take_up(known, own)
+        if self.rounds > 1:
+            self.align(head, data.generator("alignment"), data.device)
+
+    def take_up(self, known, own):
+        """Keep what features are drawn from, of the classes `own` that a round's labelled samples are of."""
         self.rounds += bool(own)
         for c in own:
             f = self._features(known.x[known.y == c]).double().cpu()
             S = torch.cov(f.T, correction=min(1, len(f) - 1)) + 1e-4 * torch.eye(f.shape[1], dtype=f.dtype)
             self.classes[c] = self.rounds, f.mean(0).float(), torch.linalg.cholesky(S).float()
-        if self.rounds > 1:
-            self.align(head, data.generator("alignment"), data.device)
 
     def align(self, head, generator, device):
-        classes, n, rate = sorted(self.classes), self.alignment_samples, self.head_learning_rate
+        classes, n, rate = sorted(self.classes), self.alignment_samples, self.alignment_rate
         momentum, decay = self.schedule.momentum, self.schedule.weight_decay
         optimizer = torch.optim.SGD(head.parameters(), rate, momentum=momentum, weight_decay=decay)
         told = torch.tensor([self.classes[c][0] for c in classes], device=device)  # their rounds

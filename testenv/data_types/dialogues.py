@@ -34,7 +34,9 @@ class Conversations(DataType):
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         topics = None if samples.topics is None else samples.topics[positions].tolist()
-        return packed(samples.y[positions].tolist(), topics)
+        further = () if samples.references is None else samples.references[positions].tolist()
+        asked = zip(samples.x[positions], samples.y[positions], strict=True)
+        return packed((replies if one["user"] else [] for one, replies in asked), topics, further)
 
     def shown(self, part: Part) -> NDArray[Any]:
         """What the user said, turn after turn, for the reports."""
@@ -49,7 +51,8 @@ class Conversations(DataType):
     def misfit(self, metric: str, error: Exception) -> str:
         return (
             f"metric '{metric}' does not score replies to conversations. Those that do: semantic_similarity, "
-            "lexical_similarity, reply_exact_match, ROUGE_L, reply_coverage; or one of your own, in a file. "
+            "lexical_similarity, reply_exact_match, ROUGE_L, reply_coverage, task_score, and those of tasks; or one "
+            "of your own, in a file. "
             f"({error})"
         )
 

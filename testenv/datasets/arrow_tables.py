@@ -57,8 +57,11 @@ def _pyarrow() -> Any:
 
 
 def _folder_files(folder: Path) -> tuple[Path, ...]:
+    """Of a folder of save_to_disk, or the parquet files of one split, as the hub has them."""
     if not (folder / _STATE).is_file():
-        return ()
+        shards = sorted(folder.glob("*.parquet"))
+        tests = [shard for shard in shards if shard.name.startswith(_TESTS)]
+        return () if len(tests) not in (0, len(shards)) else tuple(shards)
     try:
         listed = json.loads((folder / _STATE).read_text(encoding="utf-8"))["_data_files"]
         return tuple(folder / one["filename"] for one in listed)
@@ -181,7 +184,7 @@ def _held(schema: Any, batches: Batches, path: Path, spec: DatasetSpec) -> _Held
         raise SourceError([Problem("has no samples.", Place(path))])
     head = Table(path, columns, _rows(first), (0,))
     domain = domain_column(head, spec)
-    if spec.input is spec.label is None and holds_conversations(Records(path, tuple(head.rows), (), ())):
+    if spec.input is spec.label is None and holds_conversations(Records(path, tuple(head.rows), (), ()), spec):
         said = [row for block in blocks(columns) for row in _rows(block)]
         return _Held("conversations", [row | {DOMAIN_COLUMN: row[domain]} for row in said] if domain else said, [], [])
     label = label_column(head, spec)

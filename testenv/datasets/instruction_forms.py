@@ -11,13 +11,20 @@ prompt-completion  {"prompt": "...", "completion": "..."}, or both of them lists
 TRACE           {"prompt": "...", "answer": "..."}
 Super-NI        {"Definition": "...", "input": "...", "output": ["...", ...]}, an instance of a task; or flat,
                 {"definition": "...", "inputs": "...", "targets": "..."}
+choices         {"question": "...", "choices": ["...", ...], "answer": "B" or 1} (MMLU), or, with "answerKey",
+                {"question": "...", "choices": {"text": [...], "label": [...]}, "answerKey": "B"} (ARC)
+question-answer {"question": "...", "answer": "... #### 72"} (GSM8K), {"question": "...", "answer": ["...", ...]} (NQ),
+                {"context": "...", "question": "...", "answers": {"text": ["...", ...]}} (SQuAD)
+text            {"text": "..."}, to go on with pre-training
 
-What a message says may be a list of parts, [{"type": "text", "text": "..."}, ...].
+What a message says may be a list of parts, [{"type": "text", "text": "..."}, ...]. Calls of tools and what these return
+are written as Qwen 2.5 and Hermes write them: in the assistant's reply, and as the user's next turn.
 ianvs finds them by the entry points `ianvs.conversation_forms` in pyproject.toml.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -28,8 +35,15 @@ from ianvs.exam.data.conversation_forms import Form, Slip, content_at, text_at
 from ianvs.exam.data.conversation_pictures import MARK
 from ianvs.exam.data.records import json_kind
 
-_ROLES = MappingProxyType({"system": "system", "user": "user", "assistant": "assistant"})
-_SPEAKERS = MappingProxyType({**_ROLES, "human": "user", "gpt": "assistant"})
+_ROLES = MappingProxyType(
+    {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+)
+_SPEAKERS = MappingProxyType(
+    {**_ROLES, "human": "user", "gpt": "assistant", "function_call": "call", "observation": "tool"}
+)
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ABOUT = frozenset({"id", "domain", "topic", "meta", "metadata", "source", "url", "title", "timestamp", "date"})
+"""What may stand beside the text of a corpus."""
 
 
 def _system(record: Mapping[str, Any]) -> str | None:
@@ -59,8 +73,8 @@ def _dialogue(
     role_key: str = "role",
     text_key: str = "content",
     roles: Mapping[str, str] = _ROLES,
-) -> tuple[str | None, list[str], list[str]]:
-    """Lists of messages, each with a role, that go on from one field to the next."""
+) -> tuple[str | None, list[str], list[str], list[int]]:
+    """Lists of messages, each with a role, that go on from one field to the next; the turns of weight 0."""
     messages: list[tuple[Mapping[str, Any], Steps]] = []
     for field in fields:
         items = _items(record, field)
@@ -69,13 +83,26 @@ def _dialogue(
     system = _system(record)
     user: list[str] = []
     assistant: list[str] = []
+    unlearnt: list[int] = []
+    before = ""
     for number, (message, where) in enumerate(messages):
         written = text_at(message, role_key, where)
         role = roles.get(written)
         if role is None:
             told = f"{role_key} '{written}' is not known.{closest(written, roles)} There are: {one_line(list(roles))}."
             raise Slip(told, *where, role_key)
-        text = content_at(message, text_key, where)
+        calls = [] if role != "assistant" else message.get("tool_calls") or []
+        text = "" if calls and not message.get(text_key) else content_at(message, text_key, where)
+        if role == "tool":
+            if before not in ("tool", "assistant"):
+                raise Slip("a tool's result follows the assistant's call of it; there is none before this one.", *where)
+            text = f"<tool_response>\n{text}\n</tool_response>"
+            if before == "tool":
+                text = f"{user.pop()}\n{text}"
+            role = "user"
+            before = "tool"
+        else:
+            before = "assistant" if role in ("assistant", "call") else role
         if role == "system":
             if number:
                 raise Slip("a system message stands first; this one comes later.", *where)
@@ -87,14 +114,40 @@ def _dialogue(
         else:
             if len(user) == len(assistant):
                 raise Slip("this reply of the assistant has no message of the user before it.", *where)
-            assistant.append(text)
+            if not _is_learnt(message, where):
+                unlearnt.append(len(assistant))
+            asked = [f"<tool_call>\n{text}\n</tool_call>"] if role == "call" else [text, *_calls(calls, where)]
+            assistant.append("\n".join(filter(None, asked)))
     if not assistant:
         none = "is a conversation without an assistant turn: there is nothing to learn or to examine."
         raise Slip(none, fields[-1])
     if len(user) > len(assistant):
         message_ = "ends with a message of the user; every turn needs a reply. Add it, or take the message out."
         raise Slip(message_, *messages[-1][1])
-    return system, user, assistant
+    return system, user, assistant, unlearnt
+
+
+def _is_learnt(message: Mapping[str, Any], where: Steps) -> bool:
+    """By its weight, as OpenAI, Mistral and axolotl name it."""
+    weight = message.get("weight")
+    if weight not in (None, 0, 1):
+        raise Slip(f"'weight' is {weight!r}; expected 1, or 0 for a reply that is not to be learnt.", *where, "weight")
+    return weight != 0
+
+
+def _calls(calls: Any, where: Steps) -> list[str]:
+    """Calls of tools as texts. Their arguments are an object, or json in a text."""
+    written = []
+    for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
+        function = call.get("function", call) if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise Slip(f"tool_calls[{position}] names no function; expected an object with 'name'.", *where)
+        arguments = function.get("arguments")
+        with suppress(json.JSONDecodeError):
+            arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+        told = json.dumps({"name": function["name"], "arguments": arguments or {}}, ensure_ascii=False)
+        written.append(f"<tool_call>\n{told}\n</tool_call>")
+    return written
 
 
 def _sharegpt(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
@@ -182,6 +235,56 @@ def _question_and_answer(record: Mapping[str, Any]) -> tuple[str | None, list[st
     return None, [asked], [answer]
 
 
+def _choice(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+    """The question with its choices below it, each after its letter; the reply is the letter of the right one."""
+    choices, key = record["choices"], "answer" if "answer" in record else "answerKey"
+    labels = choices.get("label") if isinstance(choices, dict) else None
+    texts = choices.get("text") if isinstance(choices, dict) else choices
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise Slip("'choices' is no array of texts, and no object with the arrays 'text' and 'label'.", "choices")
+    if len(texts) > len(_LETTERS) or (labels is not None and len(labels) != len(texts)):
+        raise Slip(f"'choices' has {len(texts)} texts, and not as many letters.", "choices")
+    letters = list(_LETTERS[: len(texts)]) if labels is None else [str(label) for label in labels]
+    right = record[key]
+    if isinstance(right, int) and not isinstance(right, bool) and 0 <= right < len(texts):
+        right = letters[right]  # the first is 0
+    elif right not in letters and right in texts:
+        right = letters[texts.index(right)]
+    if right not in letters:
+        expected = f"one of the letters {', '.join(letters)}, a number from 0 on, or the text of a choice"
+        raise Slip(f"'{key}' is {right!r}; expected {expected}.", key)
+    lines = [f"{letter}. {text}" for letter, text in zip(letters, texts, strict=True)]
+    return _system(record), ["\n".join([_question(record), *lines, "Answer:"])], [right]
+
+
+def _question(record: Mapping[str, Any]) -> str:
+    context = text_at(record, "context", ()) if record.get("context") is not None else ""
+    return "\n".join(filter(None, (context, text_at(record, "question", ()))))
+
+
+def _answer(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+    key = "answers" if "answers" in record else "answer"
+    right = record[key].get("text") if isinstance(record[key], dict) else record[key]
+    if isinstance(right, list) and not right:
+        raise Slip(f"'{key}' is empty; leave a question out that has no answer.", key)
+    reply = right[0] if isinstance(right, list) else right
+    return _system(record), [_question(record)], [text_at({key: reply}, key, ())]
+
+
+def _is_solution(record: Mapping[str, Any]) -> bool:
+    """Steps with the number after ####, as in GSM8K, or several right answers, as in Natural Questions."""
+    answer = record["answer"]
+    return "\n####" in answer if isinstance(answer, str) else isinstance(answer, list)
+
+
+def _is_corpus(record: Mapping[str, Any]) -> bool:
+    return isinstance(record["text"], str) and not record.keys() - _ABOUT - {"text"}
+
+
+def _has_choices(record: Mapping[str, Any]) -> bool:
+    return isinstance(record["choices"], list | dict)
+
+
 _LLAVA = partial(_dialogue, fields=("conversations",), role_key="from", text_key="value", roles=_SPEAKERS)
 
 FORMS = (
@@ -196,4 +299,9 @@ FORMS = (
     Form("TRACE", ("prompt", "answer"), _trace),
     Form("Super-NI", ("Definition", "input", "output"), _instance, replies="output"),
     Form("Super-NI, flat", ("definition", "inputs", "targets"), _flat_instance),
+    Form("choices", ("question", "choices", "answer"), _choice, topic="subject", when=_has_choices),
+    Form("ARC", ("question", "choices", "answerKey"), _choice, topic="subject", when=_has_choices),
+    Form("GSM8K", ("question", "answer"), _answer, replies="answer", when=_is_solution),
+    Form("SQuAD", ("question", "answers"), _answer, replies="answers", when=lambda record: True),
+    Form("text", ("text",), lambda record: (None, [], [text_at(record, "text", ())]), when=_is_corpus),
 )

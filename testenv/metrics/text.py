@@ -1,6 +1,7 @@
 """Scores of texts, reply by reply: overlap of words and of letters, equality, coverage.
 
-A pair is a reference reply and the reply to the same turn of the same conversation; each counts once. A reply that is
+A pair is a reference reply and the reply to the same turn of the same conversation; each counts once. Where there are
+several right replies, a reply is compared with each, and the best of these scores counts. A reply that is
 missing or blank scores 0, and so does one to which no letter of the reference corresponds: failures are never left
 out. Every score comes with its parts: by turn, where there are several, and by topic, where samples have one.
 """
@@ -8,7 +9,7 @@ out. Every score comes with its parts: by turn, where there are several, and by 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from typing import TypeGuard
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
 
 Array = NDArray[np.float64]
@@ -29,10 +31,11 @@ _WORD = re.compile(
 _BLOCK = 1 << 19  # characters of texts that are compared at once
 
 
-def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | None]]:
-    """(conversation, turn, both from 0, reference, reply or None) of every turn of every conversation, in order.
+def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
+    """(conversation, turn, both from 0, references, reply or None) of every turn of every conversation, in order.
 
-    A label that is a text counts as a conversation of one turn. Raises ValueError for labels that are no texts, and
+    References are all right replies to a turn, the one that is taught first. A label that is a text counts as a
+    conversation of one turn. Raises ValueError for labels that are no texts, and
     where the numbers of conversations or turns don't agree.
     """
     truth, said = record.y_true, record.y_pred
@@ -40,31 +43,35 @@ def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | No
         raise ValueError("replies are compared one by one, and only a confusion matrix is stored")
     if len(truth) != len(said):
         raise ValueError(f"there are {len(truth)} conversations to answer, and answers to {len(said)}")
-    for index, (wanted, given) in enumerate(zip(truth, said, strict=True)):
+    further = truth.references if isinstance(truth, Replies) else repeat(())
+    for index, (wanted, given, more) in enumerate(zip(truth, said, further, strict=False)):
         expected = _texts(wanted, index)
         answers = [] if given is None else _texts(given, index)
+        if not expected and answers:
+            raise ValueError(f"sample {index} is a plain text without a user's turn: perplexity is of such")
         if len(answers) > len(expected):
             raise ValueError(f"conversation {index} has {len(expected)} turns and {len(answers)} replies")
         for turn, (reference, reply) in enumerate(zip_longest(expected, answers)):
-            yield index, turn, reference or "", reply
+            yield index, turn, (reference or "", *(more if turn == len(expected) - 1 else ())), reply
 
 
 def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], Iterable[float]]) -> Parts:
     """The parts of the metric `name` that is the mean of a score of all replies; one that is missing or blank has 0.
 
-    score: of each (reply, reference). It is called with a block of them: texts may be more than fit into memory.
+    Of several references the one counts by which a reply has most. score: of each (reply, reference), 0 or more. It is
+    called with a block of them: texts may be more than fit into memory.
     """
 
     def rows(record: EvaluationRecord) -> Array:
         places, scores = list[tuple[int, int]](), list[float]()
         block, at, size = list[tuple[str, str]](), list[int](), 0
-        for conversation, turn, reference, reply in pairs_of(record):
+        for conversation, turn, references, reply in pairs_of(record):
             places.append((conversation, turn))
             scores.append(0.0)
-            if is_answer(reply):
-                block.append((reply, reference))
+            for reference in references if is_answer(reply) else ():
+                block.append((str(reply), reference))
                 at.append(len(scores) - 1)
-                size += len(reply) + len(reference)
+                size += len(str(reply)) + len(reference)
             if size >= _BLOCK:
                 scores = _filled(scores, at, score(block))
                 block, at, size = [], [], 0
@@ -75,7 +82,7 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], It
 
 def _filled(scores: list[float], at: Sequence[int], values: Iterable[float]) -> list[float]:
     for position, value in zip(at, values, strict=True):
-        scores[position] = value
+        scores[position] = max(scores[position], value)
     return scores
 
 

@@ -82,18 +82,19 @@ class _Similarity:
 
     def _rows(self, record: EvaluationRecord) -> NDArray[np.float64]:
         """(N, turns, 2) cosine of each pair, and how it was answered; nan where there is no such turn."""
-        places, both, how = list[tuple[int, int]](), list[tuple[int, int]](), list[int]()
-        for conversation, turn, reference, reply in pairs_of(record):
+        places, both, how, at = list[tuple[int, int]](), list[tuple[int, int]](), list[int](), list[int]()
+        for conversation, turn, references, reply in pairs_of(record):
             places.append((conversation, turn))
-            if is_answer(reply):
-                both.append((self._texts.position(reference), self._texts.position(reply)))
+            for reference in references if is_answer(reply) else ():
+                both.append((self._texts.position(reference), self._texts.position(str(reply))))
+                at.append(len(how))
             how.append(_ANSWERED if is_answer(reply) else _MISSING if reply is None else _BLANK)
         told = np.stack([np.zeros(len(how)), how], axis=1)
         if both:
-            answered = np.equal(how, _ANSWERED)
+            told[at, 0] = -1.0
             vectors, cut = self._texts.vectors(np.array(both))
-            told[answered, 0] = _cosines(vectors[:, 0], vectors[:, 1])
-            told[answered, 1] = np.where(cut.any(axis=1), _CUT, _ANSWERED)
+            np.maximum.at(told[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1]))  # of several references the nearest
+            np.maximum.at(told[:, 1], at, np.where(cut.any(axis=1), _CUT, _ANSWERED))
         return in_rows(places, told)
 
 

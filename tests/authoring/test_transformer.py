@@ -292,6 +292,42 @@ def test_a_state_dict_in_the_real_layout_fits(name, side, tensors, head, sample,
         assert transformer(torch.empty(2, 3, side, side)).shape == (2, new.in_features)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [row[0] for row in LAYOUTS])
+@torch.no_grad()
+def test_a_transformer_in_its_real_size_has_the_librarys_features_and_changes_only_where_it_should(name, tmp_path):
+    """Random weights, from a file in the library's layout; pictures of 224 x 224."""
+    if "/" in name:
+        pytest.importorskip("timm")
+    torch.manual_seed(1)
+    model = library_model(name, (224, 224), False, trained=True).eval()
+    for parameter in model.parameters():  # nothing stays 0 or 1
+        parameter.add_(0.01 * torch.randn_like(parameter))
+    torch.save(model.state_dict(), tmp_path / "random.pt")
+    learner = TorchLearner(network=name, weights=str(tmp_path / "random.pt"), picture_size=224)
+    transformer, _ = transformer_of(learner.build_network((3, 224, 224), 5).eval())
+    x = torch.rand(1, 3, 224, 224) * 2 - 1
+    plain = transformer(x)
+    assert torch.equal(plain, from_library(model, name)[0](x))
+    tokens = transformer.tokens(x)
+    inputs = list(transformer.attention_inputs(tokens))
+    last, entered = len(transformer.blocks) - 1, []
+    for block in transformer.blocks:
+        block.norm.register_forward_hook(lambda layer, given, out: entered.append(out))
+    prefixed = transformer(x, {last: (torch.randn(1, 5, transformer.width), torch.randn(1, 5, transformer.width))})
+    assert all(torch.equal(a, b) for a, b in zip(inputs, entered, strict=True))
+    assert not torch.allclose(prefixed, plain, atol=1e-3)
+    module, place, rows = transformer.blocks[last].weights("query")
+    before, change = getattr(module, place).clone(), LowRank.at(module, place, 4, rows=rows)
+    assert torch.equal(getattr(module, place), before)
+    change.B.normal_()
+    moved = (getattr(module, place) != before).any(1)
+    assert moved[rows or slice(None)].all() and moved.sum() == transformer.width
+    entered.clear()
+    assert not torch.allclose(transformer(x), plain, atol=1e-3)
+    assert all(torch.equal(a, b) for a, b in zip(inputs, entered, strict=True))
+
+
 def test_positions_of_trained_weights_are_interpolated_for_pictures_of_another_size():
     pytest.importorskip("timm")
     with torch.device("meta"):

@@ -145,6 +145,7 @@ CLASSIFIERS = {
 TOLD_THE_TASK = {"packnet": classifier("packnet", "PackNet", told=True, epochs=3)}
 TRANSFORMERS = {
     "ease": transformer("ease", "EASE", bottleneck=4),
+    "mos": transformer("mos", "MOS", bottleneck=4, alignment_epochs=2, alignment_samples=32),
     "sd-lora": transformer("sd_lora", "SDLoRA", rank=3),
     "aper, adapters": transformer("aper", "APER", bottleneck=4),
     "l2p": transformer("l2p", "L2P", pool=4, length=2, chosen=2),

@@ -82,17 +82,15 @@ def naive(exam, *, capacity, held_out, correction_epochs, temperature=2.0):
 SLIPS = [
     Mutant("factor", "share = len(self.known)", "share = len(self.new)"),
     Mutant("factor", " / self.temperature**2", ""),
-    Mutant(
-        "what the teacher says", "return self.q(super().told(x), self.pair, self.corrected)", "return super().told(x)"
-    ),
-    Mutant("mask", "self.q(z, pair, self.new)", "self.q(z, pair, self.known)"),
+    Mutant("what the teacher says", "return self.q(super().told(x), *self.taught)", "return super().told(x)"),
+    Mutant("mask", "self.marked(self.new, held", "self.marked(self.known, held"),
     Mutant("sign", "+ OF_BETA * pair", "- OF_BETA * pair"),
     Mutant("rate", "milestones=drops", "milestones=()"),
     Mutant(
         "what is held out", "return replace(shown, x=shown.x[rest.to(shown.x.device)], y=shown.y[rest])", "return shown"
     ),
     Mutant("order of rounds", "self.pair, self.corrected = torch.tensor([1.0, 0.0]), []\n        if", "if"),
-    Mutant("answers", "q = self.q(self.logits(x), self.pair, self.corrected)", "q = self.logits(x)"),
+    Mutant("answers", "return q if mask is None", "q = self.logits(x)\n        return q if mask is None"),
     Mutant("mode of the teacher", ".eval().requires_grad_(False)", ".requires_grad_(False)", ExemplarLearner),
 ]
 CHECKS = [

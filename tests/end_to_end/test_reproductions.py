@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from pathlib import Path
 
@@ -77,10 +78,27 @@ def test_a_table_on_a_large_transformer_is_planned_and_its_methods_are_built(
     job: Path, imagenet_r: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("timm")
-    given = ["-f", str(job), "--root", str(imagenet_r), "--workspace", str(tmp_path)]
+    plan_and_build(job, imagenet_r, tmp_path, capsys)
+
+
+def test_the_table_of_split_cifar100_is_planned_and_its_methods_are_built(
+    imagenet_r: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a folder of pictures: torchvision takes CIFAR's official files alone."""
+    pytest.importorskip("timm")
+    (tmp_path / "testalgorithms").symlink_to(ROOT.parents[1] / "testalgorithms")
+    folder = tmp_path / "configs" / "reproductions" / "vit_cifar100"
+    shutil.copytree(ROOT / "vit_cifar100", folder)
+    testenv = folder / "testenv.yaml"
+    testenv.write_text(edited(testenv.read_text(), "name: cifar100", "image_size: 32"))
+    plan_and_build(folder / "benchmarkingjob.yaml", imagenet_r, tmp_path, capsys)
+
+
+def plan_and_build(job: Path, root: Path, workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["-f", str(job), "--root", str(root), "--workspace", str(workspace)]
     assert main(["validate", *given, "--device", "cpu"]) == 0, capsys.readouterr().err  # ViT-B/16, on the meta device
     assert main(["plan", *given]) == 0
-    assert "39 cases: 39 new" in capsys.readouterr().out
+    assert "42 cases: 42 new" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -192,3 +192,42 @@ def test_without_mining_nothing_is_trained(tmp_path):
     numbers, result, _ = finish(replace(work, modules=work.modules[:1]))
     assert set(result.values()) == {"a", "?"} and "no example is hard" in numbers["notes"][0]
     assert [moved for _, moved in numbers["samples_transfer_ratio"]] == [0, 0, 0, 0]
+
+
+# Saves a folder. Counts what is trained; evaluate leaves the instance at what it was asked about last.
+FOLDERS = """
+@ClassFactory.register(ClassType.GENERAL, alias="Folders")
+class Folders:
+    def __init__(self, name=None):
+        self.name, self.trained, self.loads = name, 0, []
+    def train(self, train_data, valid_data=None, **kwargs): self.trained += len(train_data)
+    def save(self, path):
+        os.makedirs(path)
+        open(os.path.join(path, self.name or os.path.basename(path) + ".bin"), "w").write(str(self.trained))
+        return path
+    def load(self, model_url):
+        self.loads.append(os.path.basename(model_url))
+        self.trained = int(open(model_url).read())
+    def predict(self, data, **kwargs): return {data[0]: [self.trained, list(self.loads)]}
+    def evaluate(self, data, model_path, metric, **kwargs): return {metric[0]: 0 if model_path == "first" else 1}
+
+@ClassFactory.register(ClassType.HEM, alias="All")
+class All:
+    def __call__(self, result): return True
+"""
+
+
+@pytest.mark.parametrize("name", [None, "model_finetune_.pkl"], ids=["another file in it", "the default name in it"])
+def test_of_a_model_that_is_a_folder_nothing_is_loaded_but_a_file_of_the_default_name(tmp_path, name):
+    url = plugin(tmp_path / "p", "folders", FOLDERS)
+    work = incremental(tmp_path)
+    work = replace(
+        work,
+        modules=(Module("basemodel", "Folders", url, {"name": name}), Module("hard_example_mining", "All", url)),
+        algorithm=replace(work.algorithm, initial_model_url="first"),
+        exam=replace(work.exam, model_eval=replace(work.exam.model_eval, threshold=-1)),  # every new one is adopted
+    )
+    _, result, _ = finish(work)
+    trained, loads = next(iter(result.values()))
+    assert trained == 18  # three rounds of six: whatever was loaded, it was the newest
+    assert loads == ([] if name is None else [name] * 3)  # in rounds 2 and 3, and for the test

@@ -12,7 +12,7 @@ from ianvs.base.errors import PluginError
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Module, Work
-from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings, LinkSpec
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import finish, plugin, samples
 
@@ -60,7 +60,7 @@ class Trim:
         source.x = [text.strip() for text in source.x]
         return source
 """
-EDGE = frozenset({"edge.json"})  # the plugin puts it there: RESULT_SAVED_URL is the parent of W
+EDGE = frozenset({"edge.json", ".lock"})  # the plugin puts it there: RESULT_SAVED_URL is the parent of W
 EXACT = """
 @ClassFactory.register(alias="exact")
 def exact(y, results):
@@ -91,7 +91,7 @@ def test_mining_then_inference_sends_hard_items_to_the_cloud(tmp_path, another):
     assert [row[0] for row in result] == [False, False, "long", "long"]
     assert [row[2] is None for row in result] == [False, False, True, True]
     assert [row[3] is None for row in result] == [True, True, False, False]
-    assert numbers["measures"] == {"cloud": [False, False, True, True], "edge_share": 0.5}
+    assert numbers["measures"]["cloud"] == [False, False, True, True] and numbers["measures"]["edge_share"] == 0.5
     assert numbers["handed_test_labels"] is True  # the dataset_processor was handed the source
     mode = "mining-then-inference"
     assert json.loads((tmp_path / "edge.json").read_text()) == [["load", "toy/edge-1"], mode, mode, "cleanup"]
@@ -155,3 +155,23 @@ def test_multi_edge_hands_over_the_training_set_or_cuts_the_model(tmp_path):
     cut = replace(work, folder=tmp_path / "V", modules=(replace(module, values={"model_parallel": True}),))
     calls = [["partition", "m.onnx"], ["load", "parts", {"sub_model_1.onnx": "cpu"}]]
     assert finish(cut)[1] == [calls, ["a", "b"], None]
+
+
+def test_a_simulated_link_counts_texts_and_mappings_by_their_bytes(tmp_path):
+    link = LinkSpec(rtt_ms=40, up_mbps=0.001, down_mbps=0.01)  # a bit takes 1 ms up, 0.1 ms down
+    work = replace(joint(tmp_path), exam=ExamSettings(link=link, edge_ms=2, cloud_ms=5))
+    numbers, _, scores = finish(work, also=EDGE)
+    # "ccc" and "dddd" go up; {"answer": "CCC", "score": 1.0} comes down: 3 + 8 bytes.
+    assert numbers["measures"]["uploaded_bytes"] == [0, 0, 3, 4]
+    assert numbers["measures"]["downloaded_bytes"] == [0, 0, 11, 12]
+    took = [2, 2, 5 + 40 + 8 * 3 + 0.8 * 11, 5 + 40 + 8 * 4 + 0.8 * 12]
+    measures = scores.rounds[-1].measures
+    assert measures["latency_ms"] == pytest.approx(sum(took) / 4)
+    assert measures["latency_p95_ms"] == pytest.approx(took[-1])
+    assert (measures["uploaded_bytes"], measures["downloaded_bytes"]) == (7, 23)
+    both = replace(joint(tmp_path, "Unsure"), folder=tmp_path / "V")
+    both = replace(both, exam=replace(work.exam, hard_example_mining_mode="inference-then-mining"))
+    numbers, _, _ = finish(both, also=EDGE)  # what goes on to the cloud has been at the edge first
+    assert numbers["measures"]["latency_ms"] == pytest.approx((sum(took) + 2 * 2) / 4)
+    without = finish(replace(work, exam=ExamSettings(), folder=tmp_path / "U"), also=EDGE)[0]["measures"]
+    assert "latency_ms" not in without and without["uploaded_bytes"] == [0, 0, 3, 4]

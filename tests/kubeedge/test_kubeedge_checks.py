@@ -119,3 +119,51 @@ def test_what_a_file_computes_has_no_direction_that_anybody_knows(checkout):
     assert metric_header(ttft).direction is None
     assert metric_header(MetricSpec(name="forget_rate", contract="ianvs")).direction is False
     assert metric_header(MetricSpec(name="BWT", contract="ianvs")).direction is True
+
+
+def test_advice_names_what_the_checkout_brings_or_a_known_package_and_guesses_nothing(checkout):
+    checkout.change(
+        checkout.basemodel,
+        "import os\n",
+        "import os\nimport llama_cpp, my_helpers\nfrom FPN_TensorFlow import net\nfrom RFNet.train import Trainer\n"
+        "try:\n    import fast_json\nexcept ImportError:\n    import slow_json\n"
+        "try:\n    import nowhere_b\nexcept ImportError:\n    import json as nowhere_b\n"
+        "try:\n    import pickle\nexcept ImportError:\n    import nowhere_c\n",
+    )
+    wheel = checkout.root / "examples/resources/FPN_TensorFlow-0.1-py3-none-any.whl"
+    checkout.write(wheel, "")
+    places = [checkout.root / f"examples/{name}/testalgorithms" for name in ("curb", "streets")]
+    for place in places:
+        checkout.write(place / "RFNet/train.py", "class Trainer: pass\n")
+    found = {message.split("'")[1]: message for message in problems(checkout)}
+    assert set(found) == {"llama_cpp", "my_helpers", "FPN_TensorFlow", "RFNet", "slow_json"}  # all at once
+    assert "pip install llama-cpp-python" in found["llama_cpp"]
+    assert f"pip install {wheel}" in found["FPN_TensorFlow"]
+    assert f"It lies in {places[0]}, {places[1]}: set PYTHONPATH" in found["RFNet"]
+    for name in ("my_helpers", "slow_json"):  # what pip finds under this name may be anybody's
+        assert "pip install" not in found[name] and f"Which package has '{name}' is not known" in found[name]
+
+
+def test_records_without_a_question_and_keys_that_are_not_set_are_found(checkout, monkeypatch):
+    monkeypatch.setenv("SOME_TOKEN", "x")
+    checkout.write(checkout.root / "dataset/test.jsonl", '{"question": "a", "answer": "b"}\n{"query": "a"}\n')
+    checkout.change(checkout.testenv, "test_index: ./dataset/test.txt", "test_data: ./dataset/test.jsonl")
+    [message] = problems(checkout)
+    assert "test.jsonl:2: there is no 'question'; the keys are 'query'. Mend the record." in message
+    checkout.write(checkout.root / "dataset/test.jsonl", '{"question": "a", "answer": "b"}\n')
+    checkout.write(checkout.basemodel.with_name("asking.py"), 'import os\nKEY = os.getenv("DEEPSEEK_API_KEY")\n')
+    checkout.change(
+        checkout.basemodel,
+        "import os\n",
+        "import os\nimport asking\nos.environ['OWN_API_KEY'] = 'x'\nos.getenv('MOCK_API_KEY', 'mock')\n"
+        "def ask(): return os.environ['HF_TOKEN'], os.environ.get('SOME_TOKEN'), os.environ.get('HOME_PAGE')\n",
+    )
+    checkout.change(
+        checkout.algorithm, "- lr: {values: [0.1, 0.2]}", "- api_key_env: {values: [GROQ_API_KEY, SOME_TOKEN]}"
+    )
+    told = [warning.message for warning in ianvs.validate(checkout.job).warnings]
+    assert len(told) == 3 and all(
+        "is not set. If the plugin needs it, export it before the run." in one for one in told
+    )
+    for name, one in zip(("HF_TOKEN", "DEEPSEEK_API_KEY", "GROQ_API_KEY"), told, strict=True):
+        assert name in one

@@ -16,7 +16,13 @@ from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.aggregation import AggClient, FedAvg
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.provided.config import BaseConfig, Context
-from ianvs.kubeedge.provided.datasources import CSVDataParse, JsonlDataParse, JSONMetaDataParse, TxtDataParse
+from ianvs.kubeedge.provided.datasources import (
+    CSVDataParse,
+    JSONDataParse,
+    JsonlDataParse,
+    JSONMetaDataParse,
+    TxtDataParse,
+)
 from ianvs.kubeedge.provided.file_ops import FileOps
 from ianvs.kubeedge.provided.hard_examples import CrossEntropyFilter, IBTFilter, RandomFilter, ThresholdFilter
 from tests.kubeedge.children import in_child, other_sedna
@@ -218,3 +224,26 @@ def test_federated_averaging_by_hand():
     average = FedAvg()
     assert average.aggregate(clients) == [[4.0, 5.0], [[6.0]]]  # (1 * 1 + 5 * 3) / 4 and so on
     assert average.total_size == 4 and average.aggregate([]) == [[4.0, 5.0], [[6.0]]]
+
+
+def test_a_coco_json_that_is_not_of_a_tracking_set(tmp_path):
+    pytest.importorskip("pycocotools")
+    boxes = [(1, 7, [1, 2, 3, 4]), (1, 9, [0, 0, 5, 5]), (2, 7, [2, 2, 2, 2])]
+    whole = {
+        "images": [{"id": i, "height": 10, "width": 20, "file_name": f"{i}.jpg"} for i in (1, 2, 3)],
+        "categories": [{"id": 9, "name": "cat"}, {"id": 7, "name": "dog"}],
+        "annotations": [
+            {"id": n, "image_id": image, "category_id": kind, "bbox": box, "area": box[2] * box[3], "iscrowd": 0}
+            for n, (image, kind, box) in enumerate(boxes, 1)
+        ],
+    }
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "annotations/test.json").write_text(json.dumps(whole))
+    source = JSONDataParse("eval overall")
+    source.parse(str(tmp_path / "annotations/test.json"))
+    assert [array.tolist() for array in source.y] == [
+        [[1, 2, 4, 6, 0, -1], [0, 0, 5, 5, 1, -1]],
+        [[2, 2, 4, 4, 0, -1]],
+        [],
+    ]
+    assert source.x["annotations"][0][1:] == ((10, 20, -1, -1, "1.jpg"), "1.jpg")

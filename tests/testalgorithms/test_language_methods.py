@@ -1,6 +1,7 @@
 """What language methods promise beside their trajectories, which tests/conformance/test_language_*.py compare."""
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")
+
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics.pairwise import cosine_similarity
 
 from ianvs.authoring import Anchor
 from ianvs.authoring.projection import flat_gradient
@@ -21,7 +25,7 @@ from ianvs.testalgorithms.language.conversation import conversations_of
 from ianvs.testalgorithms.language.conversation_memory import ConversationMemory, memory_gradient
 from ianvs.testalgorithms.language.ewc.basemodel import EWC
 from ianvs.testalgorithms.language.gem.basemodel import GEM
-from ianvs.testalgorithms.language.grouping import Codebook, instruction_of, tfidf_cosines
+from ianvs.testalgorithms.language.grouping import Codebook, instruction_of
 from ianvs.testalgorithms.language.lwf.basemodel import LwF
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.multi_task.basemodel import MultiTask
@@ -311,7 +315,7 @@ def test_similarities_of_instructions_are_those_of_the_worked_example():
     texts = GOLDEN["instructions_original"]
     for pair, expected in GOLDEN["cia_tfidf_pair_similarity"].items():
         left, right = (texts[name] for name in pair.split("|"))
-        assert tfidf_cosines([left], [right])[0, 0] == pytest.approx(expected, abs=1e-12)
+        assert Codebook(0.9, [[right]]).match([left])[1] == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_instructions_of_coin_make_four_groups():
@@ -322,16 +326,63 @@ def test_the_instructions_of_coin_make_four_groups():
     assert [book.assign([text]) for text in order] == [
         (0, False), (1, False), (2, False), (1, True), (1, True), (3, False), (1, True), (1, True)
     ]  # fmt: skip
-    assert [book.route(text) for text in dict.fromkeys(order)] == [0, 1, 2, 3]
+    assert book.route(list(dict.fromkeys(order))) == [0, 1, 2, 3]
 
 
 def test_strings_of_stop_words_are_alike_only_if_equal():
-    assert tfidf_cosines(["the of", "and"], ["and"]).tolist() == [[0.0], [1.0]]
+    book = Codebook(0.9, [["and"], ["the of"]])
+    assert book.match(["and"]) == (0, 1.0)
+    assert book.match(["the of", "and"]) == (0, 0.5)
+    assert book.route(["the of", "and", "or"]) == [1, 0, 0]
 
 
-def test_an_instruction_is_the_system_prompt_or_the_last_line():
+def test_how_near_a_group_is_is_the_mean_of_all_pairs():
+    words = ["sort", "list", "number", "name", "reply", "sea", "ship", "soup", "salt", "cook", "the", "of", "and"]
+    draws = np.random.default_rng(3)
+    strings = [" ".join(draws.choice(words, size=4)) for _ in range(60)]
+    groups, new = [strings[:7], strings[7:20], strings[20:50]], list(dict.fromkeys(strings[45:]))
+    vectorizer = TfidfVectorizer(stop_words="english").fit(list(dict.fromkeys(strings)))
+    means = []
+    for group in groups:
+        pairs = cosine_similarity(vectorizer.transform(new), vectorizer.transform(group))
+        pairs[np.array(new)[:, None] == np.array(group)] = 1.0
+        means.append(pairs.mean())
+    best, near = Codebook(0.9, groups).match(new)
+    assert (best, near) == (int(np.argmax(means)), pytest.approx(max(means), abs=1e-12))
+
+
+def test_twenty_thousand_instructions_are_grouped_and_routed_in_seconds(monkeypatch):
+    draws = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(5000)])
+    strings = [" ".join(words[draws.integers(0, len(words), 12)]) for _ in range(20_000)]
+    fits = []
+    plain = TfidfVectorizer.fit
+    monkeypatch.setattr(TfidfVectorizer, "fit", lambda self, *texts: fits.append(1) or plain(self, *texts))
+    book, begun = Codebook(0.0), time.process_time()
+    for start in (0, 10_000):
+        book.assign(strings[start : start + 10_000])
+    routed = book.route(strings)
+    assert book.route(strings[:3]) == routed[:3], "no answer depends on what else is asked"
+    assert len(fits) == 2, "once in a round that is compared with others, once for all that is asked after it"
+    assert time.process_time() - begun < 20
+
+
+def test_what_is_asked_does_not_depend_on_neighbours_it_is_asked_with():
+    book = Codebook(0.9, [["sort the list"], ["name the sea", "name the ship"]])
+    asked = ["list of ships", "sort names", "sea of salt", "name soup"]
+    assert [book.route([one])[0] for one in asked] == book.route(asked)
+
+
+def test_an_instruction_is_the_system_prompt_or_a_part_of_the_first_turn():
     both = talks(("Be brief.", [("a\nb", "c")]), (None, [("Some question\nAnswer in one word.\n", "c")]))
-    assert [instruction_of(c) for c in conversations_of(both.x)] == ["Be brief.", "Answer in one word."]
+    asked = conversations_of(both.x)
+    assert [instruction_of(c) for c in asked] == ["Be brief.", "Answer in one word."]
+    assert [instruction_of(c, "first_line") for c in asked] == ["Be brief.", "Some question"]
+    assert instruction_of(asked[1], "first_turn") == "Some question\nAnswer in one word."
+    with pytest.raises(PluginError, match="last_line"):
+        CIA(**SIZE, instruction="last_lines")
+    learner = taught(CIA(**SIZE, grouping="tfidf", instruction="first_line"), (both,))
+    assert learner.codebook.groups == [["Be brief.", "Some question"]]
 
 
 def test_groups_have_weights_of_their_own_and_test_conversations_find_them(tmp_path):

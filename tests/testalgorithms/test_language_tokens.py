@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.batches import collate, grouped_by_length, split_by_tokens
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 
 TEXTS = ["Who is the mayor of Tarnau?", "Hugo Moll", "It is 2022.", "Name the winner of the cup.", "Red Foxes"]
@@ -198,3 +198,41 @@ def test_conversations_of_alike_lengths_go_together():
     batches = list(grouped_by_length(lengths, 8, torch.Generator().manual_seed(0)))
     padded = sum(max(lengths[i] for i in batch) * len(batch) for batch in batches)
     assert padded < 1.3 * sum(lengths)
+
+
+def test_a_reply_of_weight_0_is_context_and_not_learnt():
+    chat = ChatTemplate(tokenizer())
+    whole = chat.encode(TWO_TURNS)
+    some = chat.encode(Conversation(TWO_TURNS.user, TWO_TURNS.replies, TWO_TURNS.system, unlearnt=(0,)))
+    assert some.tokens == whole.tokens and learnt_text(chat, some) == "Red Foxes<|end|>"
+
+
+@pytest.mark.parametrize("template", ["as it is", CHATML, None])
+def test_of_a_plain_text_everything_is_learnt_and_the_template_adds_nothing_but_the_end(template):
+    chat = ChatTemplate(tokenizer(template))
+    [text] = conversations_of([{"id": "a", "system": None, "user": []}], [["Name the winner of the cup."]])
+    encoded = chat.encode(text)
+    assert encoded.tokens == (*chat.tokenizer("Name the winner of the cup.")["input_ids"], chat.stops[0])
+    assert all(encoded.learnt)
+
+
+def test_a_tokenizer_that_begins_texts_with_a_mark_begins_plain_ones_with_it():
+    made = tokenizer()
+    made.add_special_tokens({"bos_token": "<|s|>"})
+    chat = ChatTemplate(Marking(made))
+    encoded = chat.encode(Conversation((), ("a b",)))
+    assert encoded.tokens[0] == made.bos_token_id and not encoded.learnt[0] and all(encoded.learnt[1:])
+
+
+class Marking:
+    """A tokenizer that puts its mark before every text, unless told not to."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def __call__(self, text, add_special_tokens=True):
+        found = self.inner(text, add_special_tokens=False)["input_ids"]
+        return {"input_ids": [self.inner.bos_token_id, *found] if add_special_tokens else found}

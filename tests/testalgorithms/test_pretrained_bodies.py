@@ -1,4 +1,4 @@
-"""APER, EASE, SD-LoRA, SLCA, InfLoRA and RanPAC's first round: scenarios, what is stored, and real transformers."""
+"""APER, EASE, MOS, SD-LoRA, SLCA, InfLoRA, RanPAC's first round: scenarios, what is stored, and real transformers."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ METHODS = {
     "ranpac": ("ranpac", "RanPAC", {"tuning": "adapter", "bottleneck": 4, "width": 50}),
     "slca": ("slca", "SLCA", {"alignment_epochs": 1, "alignment_samples": 16}),
     "ease": ("ease", "EASE", {"bottleneck": 4}),
+    "mos": ("mos", "MOS", {"bottleneck": 4, "alignment_epochs": 1, "alignment_samples": 16}),
     "sd-lora": ("sd_lora", "SDLoRA", {"rank": 2}),
     "inflora": ("inflora", "InfLoRA", {"rank": 2}),
 }
@@ -59,7 +60,7 @@ def test_it_learns_two_rounds_on_a_transformer_of_timm_and_goes_on_after_loading
     np.testing.assert_array_equal(*(one.probabilities(x, **asked) for one in (learner, resumed)))
 
 
-@pytest.mark.parametrize("name", ["aper", "ranpac", "ease", "sd-lora", "inflora"])
+@pytest.mark.parametrize("name", ["aper", "ranpac", "ease", "mos", "sd-lora", "inflora"])
 def test_of_a_frozen_transformer_only_what_is_new_is_stored(name, tmp_path):
     pytest.importorskip("timm")
     from timm import create_model
@@ -80,7 +81,7 @@ def test_of_a_frozen_transformer_only_what_is_new_is_stored(name, tmp_path):
     assert torch.equal(flat(learner), flat(resumed))
 
 
-@pytest.mark.parametrize("name", ["aper", "ranpac", "ease", "sd-lora", "inflora"])
+@pytest.mark.parametrize("name", ["aper", "ranpac", "ease", "mos", "sd-lora", "inflora"])
 def test_a_network_without_tokens_is_refused_with_a_remedy(name):
     learner = make(name, network="mlp")
     with pytest.raises(PluginError, match=r"vision transformer. Set network to \"vit\""):

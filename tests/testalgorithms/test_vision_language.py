@@ -102,7 +102,7 @@ def test_logits_are_those_of_a_plain_call_for_each_conversation_in_whatever_orde
 
 
 def test_another_picture_gives_other_logits(learner):
-    one, other = (learner.encode([Conversation(("<image>\nWhat?",), ("red",), None, (picture(s),))]) for s in (1, 9))
+    one, other = (learner.encode([Conversation(("<image>\nWhat?",), ("red",), pictures=(picture(s),))]) for s in (1, 9))
     assert one[0].tokens == other[0].tokens
     with torch.no_grad():
         found = [learner.logits(learner.batch(each)) for each in (one, other)]
@@ -134,7 +134,7 @@ def test_generated_replies_are_the_likeliest_tokens_of_plain_calls(learner):
 
 @pytest.mark.parametrize(("length", "pictures", "learns"), [(K, 0, False), (K + 1, 1, False), (60, 1, True)])
 def test_a_cut_is_never_within_a_picture(learner, length, pictures, learns):
-    [whole] = learner.encode([Conversation(("<image>\nWhat?",), ("red",), None, (picture(1),))])
+    [whole] = learner.encode([Conversation(("<image>\nWhat?",), ("red",), pictures=(picture(1),))])
     start, _ = whole.spans[0]
     cut = whole.cut(start + length)
     assert len(cut.pictures) == len(cut.spans) == (1 if length >= K else 0) if length != K else True

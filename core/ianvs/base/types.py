@@ -35,6 +35,11 @@ class TestCase:
     testenv: str = ""  # which of the job's testenvs, where it has several
     role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
 
+    def typed(self, name: str) -> str:
+        """Of a hyperparameter its name with the type of its module: only those of later modules have it in theirs."""
+        first, *others = (kind for kind, _ in self.modules)
+        return name if name.startswith(tuple(f"{kind}-" for kind in others)) else f"{first}-{name}"
+
 
 class Asked(NamedTuple):
     """Which test set was asked, and when: at the end of a round, or within a stream after so many samples."""
@@ -173,6 +178,8 @@ class RoundResult:
     cut_answers: int = 0  # texts that were longer than is kept of one
     sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
     unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back
+    curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    # What the learner told while it was trained, by name, such as its loss: (how much of the round was done, value)
 
 
 SEALING_VERSION = 2

@@ -175,9 +175,10 @@ def warn(warnings: Sequence[Problem]) -> None:
 def show(results: Results, job: str) -> None:
     """The leaderboard, and where its files are. job: what a further command has to say of the job."""
     from ianvs.results.report.terminal import render
+    from ianvs.store.job_store import report_folder
 
     render(results.leaderboard)
-    folder = results.workspace / results.name / "rank"
+    folder = report_folder(results.workspace / results.name)
     print(f"\nfiles: {os.path.relpath(folder)}")
     if failed := results.leaderboard.failures:
         row, failure = failed[0]

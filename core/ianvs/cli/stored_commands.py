@@ -51,7 +51,8 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.cli.progress import describe
+    from ianvs.cli.progress import describe, inside
+    from ianvs.store import JobStore
 
     plan = api.plan(options.file, **selected(options))
     counts = Counter[str]()
@@ -62,21 +63,33 @@ def _status(options: argparse.Namespace) -> int:
         if running:
             seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
             where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
+            where += inside(running)
             print(f"{planned.case.id[:8]}  running     {describe(planned)}: {where} (process {running['pid']})")
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}")
     counts["new"] += len(plan) - counts.total()
     print(f"{plan.job.name}: {counted(+counts)}")
     if set(+counts) == {"new"}:
+        if ids := JobStore(plan.job.workspace, plan.job.name).ids():
+            was = Counter(
+                "running" if plan.store.running(id_) else plan.store.status(id_) or "unfinished" for id_ in ids
+            )
+            print(f"its last run: {counted(was)}; its code, settings, data or PYTHONPATH were others.")
         print(api.nothing_like_it(plan.job), file=sys.stderr)
     return 0
 
 
 def _logs(options: argparse.Namespace) -> int:
     from ianvs.cli.progress import describe
+    from ianvs.store import JobStore
 
     plan = ianvs.plan(options.file, **selected(options))
     found = [planned for planned in plan if planned.case.id.startswith(options.case)]
+    if not found:  # what the last run made is there, too, whatever has changed since, such as PYTHONPATH
+        ids = [id_ for id_ in JobStore(plan.job.workspace, plan.job.name).ids() if id_.startswith(options.case)]
+        if len(ids) == 1 and (log := plan.store.log(ids[0])).is_file():
+            sys.stdout.write(hide_secrets(log.read_text(errors="replace"), known=plan.secrets))
+            return 0
     if len(found) != 1:
         listed = "".join(f"\n  {planned.case.id[:8]}  {describe(planned)}" for planned in found)
         if listed:
@@ -130,7 +143,9 @@ def _report(options: argparse.Namespace) -> int:
     from ianvs import api
 
     results = api.report(options.file, **selected(options), page_only=options.html, stored=options.stored)
-    page = results.workspace / results.name / "rank" / "report.html"
+    from ianvs.store.job_store import report_folder
+
+    page = report_folder(results.workspace / results.name) / "report.html"
     if options.html:
         print(f"page: {os.path.relpath(page)}")
     else:

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ianvs.base.entry_points import installed, whose
-from ianvs.base.errors import PluginError, Problem
+from ianvs.base.errors import Place, PluginError, Problem
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.contract_name import GROUP, NATIVE, contract_names
 from ianvs.config.paths import Lookup
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
 
 if TYPE_CHECKING:
-    from ianvs.base.types import Measure, RoundResult  # numpy, which nobody needs who only reads files
+    from ianvs.base.types import CaseResult, Measure, RoundResult  # numpy, which nobody needs who only reads files
 
 Matrix = Sequence[Sequence[float | None]]
 Table = Sequence[tuple[str, str, str]]
-"""Of each column of all_rank.csv its kind, its key, and its title."""
+"""Of each column of all_rank.csv its kind, its key (of a hyperparameter as in "basemodel-lr"), and its title."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class ContractCase:
     """A case that its contract runs.
 
     hyperparameters: of each module, by its type. metrics: those that are to be computed. folder: the case's own, where
-    it may keep files. cache: of the workspace, for data. working_directory: as the dialect of the job has it.
+    it may keep files. cache: of the workspace, for data. working_directory: as the dialect of the job has it. shared:
+    <workspace>/<job>/<algorithm>, of all cases of the algorithm.
     """
 
     algorithm: AlgorithmSpec
@@ -59,6 +60,7 @@ class ContractCase:
     folder: Path
     cache: Path
     working_directory: Path | None = None
+    shared: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,19 @@ class Contract:
         """all_rank.csv: of the columns that there are those to be written, with their titles."""
         return [column for column in columns if column[0] != "url"]
 
+    def tables(self, results: Iterable[CaseResult], rank: RankSpec) -> Mapping[str, str]:
+        """Where `rank.style` asks for it: further tables in a form of its own, by their file's name."""
+        return {}
+
 
 class _Native(Contract):
     name = NATIVE
     runs_cases = False
+
+    def setting_problems(self, job: JobSpec) -> Iterable[Problem]:
+        if job.rank.style != NATIVE:
+            said = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
+            yield Problem(said, Place(job.file))
 
     def metric(self, spec: MetricSpec) -> None:
         return None

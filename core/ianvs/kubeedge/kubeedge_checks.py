@@ -6,15 +6,17 @@ the settings that it is given. Only where nothing else is wrong are files of aut
 
 import ast
 import importlib.util
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ianvs.base.errors import Place, Problem, one_line, shown_path
+from ianvs.base.errors import DataError, Place, Problem, one_line, shown_path
+from ianvs.base.secrets import is_secret
 from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.kubeedge.needed_packages import missing_packages, registered_names
+from ianvs.kubeedge.needed_packages import missing_packages, registered_names, unset_keys
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import MINING_MODES, MULTI_INFERENCE_MODULES, PRIVATE_PARADIGMS
 from ianvs.kubeedge.yaml.settings import ExamSettings
@@ -25,14 +27,23 @@ _BUILT_IN: dict[str, tuple[str, ...]] = {  # of the types whose modules have a f
     "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
     "aggregation": ("FedAvg",),
 }
+_EXPORT = "If the plugin needs it, export it before the run."
 _READS_JSON = "pycocotools"
 _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
 
 def data_problems(job: JobSpec) -> Iterator[Problem]:
     """What is wrong with the files of samples that the paradigms read."""
+    from ianvs.kubeedge import datafiles
+
     for exam in job.testenvs:
-        yield from data.check_handed(_read(job, exam))
+        yield from (found := data.check_handed(_read(job, exam)))
+        for source in _read(job, exam) if not found and not exam.settings.if_mode_llm else ():
+            if source.form in ("jsonl", "metadata"):  # of others only the plugin knows what they have to hold
+                try:
+                    datafiles.read(str(source.path), "inference")
+                except (DataError, ValueError) as error:
+                    yield Problem(f"{error} Mend the record.", source.place)
 
 
 def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
@@ -130,6 +141,16 @@ def code_problems(job: JobSpec) -> Iterator[Problem]:
         if names is not None and name not in names:
             there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
             yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", place)
+    for key, where, line in unset_keys(files, folders):
+        yield Problem(
+            f"the variable {key}, which is read here, is not set. {_EXPORT}", Place(where, line, 1), warning=True
+        )
+    for algorithm in job.algorithms:
+        for module in algorithm.modules:
+            for name, values in module.grid:
+                for key in (str(value) for value in values if name.endswith("_env") and is_secret(name)):
+                    if not os.environ.get(key):
+                        yield Problem(f"{name}: the variable {key} is not set. {_EXPORT}", module.place, warning=True)
     lacking = missing_packages(list(dict.fromkeys(files)), folders)
     for missing in lacking:
         where = "a function in " if missing.lazily else ""

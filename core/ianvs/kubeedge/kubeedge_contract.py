@@ -3,18 +3,22 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ianvs.base.errors import ConfigError, Problem, closest, shown_path
 from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
 from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
 from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
+
+if TYPE_CHECKING:
+    from ianvs.base.types import CaseResult  # with numpy
 
 _FILES = ("initial_model_url", "llama_quantize_path")
 _KINDS = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
@@ -63,7 +67,9 @@ class KubeEdge(Contract):
         return import_problems(job)
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
-        return {"settings": _facts(exam.settings)}
+        facts: dict[str, object] = dict(vars(exam.settings))
+        unset = [name for name in ("link", "edge_ms", "cloud_ms") if not facts[name]]  # as if there were no such keys
+        return {"settings": _facts(exam.settings, *unset)}
 
     def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
         files = {name: _existing(getattr(algorithm.settings, name)) for name in _FILES}
@@ -80,23 +86,20 @@ class KubeEdge(Contract):
         return score(work_of(case), metrics_of(case.metrics))
 
     def table(self, columns: Table) -> Table:
-        """Ianvs's columns in its order and under its names, then ours.
-
-        The plain names of hyperparameters are those of the first type of modules.
-        """
-        modules = [key for kind, key, _ in columns if kind == "module"]
-        prefixes = tuple(f"{kind}-" for kind in modules)
-
-        def title(kind: str, key: str) -> str:
-            if kind == "hyperparameter":
-                return key if key.startswith(prefixes[1:]) else f"{modules[0]}-{key}"
-            return key if kind in ("module", "metric") else kind
-
-        theirs = [(kind, key, title(kind, key)) for each in _KINDS for kind, key, _ in columns if kind == each]
+        """Ianvs's columns in its order and under its names, then ours."""
+        own = ("module", "metric", "hyperparameter")
+        theirs = [
+            (kind, key, key if kind in own else kind) for each in _KINDS for kind, key, _ in columns if kind == each
+        ]
         return [*theirs, *(column for column in columns if column[0] not in _KINDS)]
 
+    def tables(self, results: "Iterable[CaseResult]", rank: RankSpec) -> Mapping[str, str]:
+        from ianvs.kubeedge.exact_tables import exact_tables
 
-def _facts(value: object) -> object:
+        return exact_tables(results, rank)
+
+
+def _facts(value: object, *left_out: str) -> object:
     """Settings as plain data, without where things stood, and without the files that count on their own."""
     if isinstance(value, ModelMetric):
         return {"metric": MetricSpec(value.name, value.url), "mode": value.mode}
@@ -106,7 +109,7 @@ def _facts(value: object) -> object:
         return [_facts(part) for part in value]
     if not is_dataclass(value):
         return value
-    without = ("place", "places", *_FILES)
+    without = ("place", "places", *_FILES, *left_out)
     return {each.name: _facts(getattr(value, each.name)) for each in fields(value) if each.name not in without}
 
 

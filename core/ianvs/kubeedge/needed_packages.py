@@ -5,27 +5,25 @@ are when the plugin is imported.
 """
 
 import ast
+import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
 
+from ianvs.base.secrets import is_secret
 from ianvs.plugins.source import origin_of
 
 PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
 _MOST = 20_000  # entries of a plugin's folder that are looked through for a module that is not found
+_READS = re.compile(r"(?:os\.)?(?:environ\[|environ\.get\(|getenv\()'(\w+)'[])]")  # a variable, with no default
 _OPTIONAL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
-_DISTRIBUTIONS = {  # where `pip install` takes another name
-    "cv2": "opencv-python",
-    "dotenv": "python-dotenv",
-    "PIL": "pillow",
-    "sklearn": "scikit-learn",
-    "skimage": "scikit-image",
-    "yaml": "pyyaml",
-}
+_DISTRIBUTIONS: dict[str, str] = json.loads(Path(__file__).with_name("known_packages.json").read_bytes())
+"""What `pip install` takes, by what is imported. No other is advised: strangers register names that are guessed."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class _Import:
     level: int  # of a relative one
     line: int
     lazily: bool
+    instead: tuple[str, ...] = ()  # it is made where one of these can't be
 
 
 def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Missing]:
@@ -53,7 +52,11 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
     near = list(dict.fromkeys(file.parent for file in files))
     search = [str(folder) for folder in (*near, *folders)]
     for file, one in _reached(files, search):
-        if _there(one.name, search):
+        if (
+            not one.name
+            or _there(one.name, search)
+            or (one.instead and all(_there(name, search) for name in one.instead))
+        ):
             continue
         name, remedy = _remedy(one.name, near, search)
         before = found.get(remedy)
@@ -92,7 +95,7 @@ def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
 
 
 def _reached(files: Sequence[Path], folders: Sequence[str]) -> Iterator[tuple[Path, _Import]]:
-    """(file, import) of all imports in `files` and in the local modules that they lead to."""
+    """(file, import) of all imports in `files` and in the local modules that they lead to; of each first one of ""."""
     waiting = [(file, False) for file in files]
     seen: set[tuple[Path, bool]] = set()
     while waiting:
@@ -101,6 +104,7 @@ def _reached(files: Sequence[Path], folders: Sequence[str]) -> Iterator[tuple[Pa
             continue
         seen.add((file, lazily))
         tree = _tree(file)
+        yield file, _Import("", 0, 0, lazily)
         for one in _imports(tree, lazily) if tree is not None else ():
             search = [str(file.parents[one.level - 1])] if one.level else folders
             if not one.level:
@@ -128,6 +132,9 @@ def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
             yield _Import(node.module or "", node.level, node.lineno, lazily)
         elif isinstance(node, ast.Try) and any(map(_goes_on, node.handlers)):
             waiting += [(inner, lazily) for inner in (*node.orelse, *node.finalbody)]
+            first = tuple(one.name for one in _imports(ast.Module(node.body, []), lazily) if not one.level)
+            for one in _imports(ast.Module([s for h in node.handlers for s in h.body], []), lazily) if first else ():
+                yield replace(one, instead=one.instead or first)
         elif isinstance(node, ast.If) and ("TYPE_CHECKING" in (said := ast.unparse(node.test)) or "__main__" in said):
             waiting += [(inner, lazily) for inner in node.orelse]
         else:
@@ -166,13 +173,36 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
     top = dotted.partition(".")[0]
     spec = PathFinder.find_spec(top, folders)
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
-    for folder in near if not places else ():
+    examples = [one for folder in near[:1] for one in folder.parents if one.name == "examples"]  # of a checkout
+    for folder in (*near, *examples[:1]) if not places else ():
         walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))
-        for where, name in ((folder.parent, folder.name), *islice(walk, _MOST)):
-            if name in (top, f"{top}.py"):
-                if origin_of(dotted, [str(where)]) is not None:
-                    return dotted, f"It lies in {where}: set PYTHONPATH to that folder."
-                places.append(where / name)
+        some = islice(walk, _MOST * (10 if folder in examples else 1))
+        found = [
+            where / name
+            for where, name in ((folder.parent, folder.name), *some)
+            if name.split("-")[0] in (top, f"{top}.py")
+        ]
+        if wheel := next((path for path in found if path.suffix == ".whl"), None):
+            return top, f"The checkout brings it: pip install {wheel}."
+        places += (found := sorted(path for path in found if path.name in (top, f"{top}.py")))
+        if good := [str(path.parent) for path in found if origin_of(dotted, [str(path.parent)]) is not None]:
+            which = "that folder" if len(good) == 1 else "the one that belongs to this plugin"
+            return dotted if len(good) == 1 else top, f"It lies in {', '.join(good)}: set PYTHONPATH to {which}."
     if places:
         return dotted, f"{places[0]} has no '{dotted}': a file that belongs to the plugin is missing."
-    return top, f"Install it (pip install {_DISTRIBUTIONS.get(top, top)}), or set PYTHONPATH to the folder it lies in."
+    if top in _DISTRIBUTIONS:
+        return top, f"Install it (pip install {_DISTRIBUTIONS[top]}), or set PYTHONPATH to the folder it lies in."
+    return top, f"Which package has '{top}' is not known here: its README may tell. Or set PYTHONPATH to where it lies."
+
+
+def unset_keys(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[str, Path, int]]:
+    """(name, file, line) of each secret that the files, or what they import, read from a variable that is not set."""
+    search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
+    told = set()
+    for file in dict.fromkeys(file for file, _ in _reached(files, search)):
+        for node in ast.walk(_tree(file) or ast.Module([], [])):
+            stored = isinstance(getattr(node, "ctx", None), ast.Store)
+            read = _READS.fullmatch(ast.unparse(node)) if isinstance(node, ast.Call | ast.Subscript) else None
+            if read and not stored and is_secret(name := read[1]) and not os.environ.get(name) and name not in told:
+                told.add(name)
+                yield name, file, node.lineno

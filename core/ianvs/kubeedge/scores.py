@@ -13,6 +13,7 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import MatrixMetric, find
 from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.datafiles import true_labels
+from ianvs.kubeedge.exact_tables import remember, transfer
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number, numbers_of
 from ianvs.kubeedge.storing import read_outcome, read_pickle
@@ -23,8 +24,10 @@ Value = float | str | None
 Matrix = list[list[float | None]]  # [k][j]; None: not evaluated
 
 _MEASURES = {
-    "uploaded_bytes": Measure("Bytes that clients sent to the server, over all rounds and clients."),
-    "downloaded_bytes": Measure("Bytes that the server sent to clients, over all rounds and clients."),
+    "uploaded_bytes": Measure("Bytes sent by clients to the server, or by the edge to the cloud, all together."),
+    "downloaded_bytes": Measure("Bytes sent by the server to clients, or by the cloud to the edge, all together."),
+    "latency_ms": Measure("Time of an answer over the simulated link, in ms.", "last"),
+    "latency_p95_ms": Measure("The shortest time that 95 % of the answers did not exceed, in ms.", "last"),
     "edge_share": Measure("Share of samples that the edge model answered.", "last", higher_is_better=True),
 }
 """What Ianvs's paradigms measure that becomes a column, as far as they do."""
@@ -78,7 +81,9 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
     wanted: dict[str, Value] = {}
     warnings = []
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
+    exact: dict[str, object] = {metric.name: None for metric in metrics}
     for metric in ours:
+        exact[metric.name] = values.get(metric.name)
         wanted.update({name: values[name] for name in (metric.name, f"Ianvs_{metric.name}") if name in values})
         if not matrices if metric.name == "MATRIX" else values[metric.name] is None:
             warnings.append(f"{outcome['paradigm']} gave no {metric.name} in this case: its cell is empty.")
@@ -97,6 +102,13 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
                         labels = true_labels(str(outcome["labels_file"]), work.label)
                     value = function(labels, result)
                 wanted[metric.name] = _shown(value)
+                exact[metric.name] = value
+    if (asked := [m.name for m in ours if m.name in ("BWT", "FWT", "MATRIX")]) and outcome["MATRIX"]:
+        rows = {key: [[c.get("accuracy") if c else None for c in r] for r in M] for key, M in outcome["MATRIX"].items()}
+        mapping = {key: [[cell for cell in row if cell is not None] for row in M[1:]] for key, M in rows.items()}
+        system = {**transfer(rows.get("all", [])), "MATRIX": mapping}
+        exact.update({name: system[name] for name in asked})
+    remember(work.folder, exact)
     rounds = _rounds(outcome)
     return ContractResult(
         wanted,
@@ -160,8 +172,4 @@ def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names
 
 def _ianvs_transfer(M: Matrix) -> dict[str, Value]:
     """By Ianvs's formulas, which need T + 1 rows of T numbers; else None."""
-    T = len(M) - 1
-    names = ("Ianvs_BWT", "Ianvs_FWT")
-    if T < 1 or any(len(row) != T or None in row for row in M):
-        return dict.fromkeys(names)
-    return _transfer(M[1:], M[0], *names)
+    return {f"Ianvs_{name}": None if any(None in row for row in M) else value for name, value in transfer(M).items()}

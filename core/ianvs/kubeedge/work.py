@@ -36,6 +36,7 @@ class Work:
     exam: ExamSettings = field(default_factory=ExamSettings)
     cwd: str | None = None  # None: `folder`; else it is on sys.path, too, as PYTHONPATH would be
     seed: int = 0
+    shared: Path | None = None  # where all cases of the algorithm may keep files, such as a cache; None: W's parent
 
     def module(self, type_: str) -> Module | None:
         """The module of a type; of several the last, as in Ianvs."""
@@ -67,6 +68,7 @@ def work_of(case: ContractCase) -> Work:
         exam=case.testenv.settings,
         cwd=None if case.working_directory is None else str(case.working_directory),
         seed=case.seed,
+        shared=case.shared,
     )
 
 

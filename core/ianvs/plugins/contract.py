@@ -25,7 +25,7 @@ CONTEXT = {
     "seed": "int, the case's seed",
     "generator": "numpy.random.Generator of this round, seeded by (seed, round)",
     "folder": "pathlib.Path, a place of this case to keep files",
-    "progress": "callable(fraction), reports how much of this call is done, 0 to 1",
+    "progress": "callable(fraction, **numbers), reports how much of this call is done, 0 to 1, and say loss=0.3",
     "task": "int, identity of the task, only where the scenario's rules show it",
     "task_classes": "tuple of int, class indices of that task, only where answers are chosen among these",
     "passes": "int or None, how often a learner may go over the data that it is handed; None is as often as it likes",

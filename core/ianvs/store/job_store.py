@@ -4,7 +4,9 @@ What a search drew is kept, and what it was told of each trial, so that a search
 trials.
 """
 
+import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +41,11 @@ class JobStore:
     def begin(self, ids: Iterable[str]) -> None:
         """Note whose cases these are before the first of them runs; `write` tells it from then on."""
         write_sealed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
+
+    def ids(self) -> set[str]:
+        """Of the cases of its last run, whether that is over or not. Raises DamagedError."""
+        begun = read_sealed(self.folder / _BEGUN, _BEGUN) or {}
+        return {case["id"] for case in (self.read() or {}).get("cases", ())}.union(begun.get("cases", ()))
 
     @staticmethod
     def case_ids(workspace: Path) -> set[str]:
@@ -217,3 +224,21 @@ def _with(study: Study, value_of: Callable[[str, Any], Any]) -> Study:
         replace(one, drawn={name: value_of(name, value) for name, value in one.drawn.items()}) for one in study.trials
     )
     return replace(study, axes=tuple(axes), trials=tuple(trials))
+
+
+def foreign_tables(folder: Path) -> dict[Path, list[dict[str, str]]]:
+    """Of rank/ in a job's folder: tables with rows of another program, and these. All of ours say how many Seeds."""
+    found = {}
+    for name in ("all_rank.csv", "selected_rank.csv"):
+        with suppress(OSError, UnicodeDecodeError, csv.Error), (folder / "rank" / name).open(newline="") as stream:
+            table = csv.DictReader(stream, restval="")
+            seeds = next((title for title in table.fieldnames or () if title.casefold() == "seeds"), "")
+            rows = [row for row in table if not row.get(seeds)]
+            if rows or not seeds:
+                found[folder / "rank" / name] = rows
+    return found
+
+
+def report_folder(folder: Path) -> Path:
+    """Where the reports of a job are that has this folder: rank/, unless another program has written there."""
+    return folder / ("leaderboard" if foreign_tables(folder) else "rank")

@@ -83,6 +83,7 @@ def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
         "sealing": None if sealing is None else as_record(Sealing, sealing, path),
         "gate_scores": None if scores is None else tuple(scores),
         "examined": tuple(tuple(when) for when in stored["examined"]),
+        "curves": {name: tuple(map(tuple, points)) for name, points in stored.get("curves", {}).items()},
     }
     return as_record(RoundResult, facts, path)
 

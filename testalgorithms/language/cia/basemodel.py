@@ -7,7 +7,7 @@ import torch
 from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.averaging import DynamicAverage
-from ianvs.testalgorithms.language.grouping import Codebook, instruction_of
+from ianvs.testalgorithms.language.grouping import INSTRUCTIONS, Codebook, instruction_of
 from ianvs.testalgorithms.language.numbers import within
 
 PRESETS = {
@@ -34,6 +34,8 @@ class CIA(LanguageLearner):
     grouping: "tfidf" gives each group of rounds whose instructions are alike (mean cosine >= `threshold`) weights of
     its own, and routes each test conversation to the nearest; a new group starts from the first weights (`new_group:
     continue`, from the present ones). "none": one set for all.
+    instruction: where it is in a conversation without a system prompt: the "last_line" of what the user says first (the
+    paper's questions end with it), its "first_line", or all of it, "first_turn".
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class CIA(LanguageLearner):
         grouping="none",
         threshold=0.9,
         new_group="fresh",
+        instruction="last_line",
         **tuning,
     ):
         super().__init__(**tuning)
@@ -59,6 +62,7 @@ class CIA(LanguageLearner):
             ("per", per, ("tensor", "global")),
             ("grouping", grouping, ("none", "tfidf")),
             ("new_group", new_group, ("fresh", "continue")),
+            ("instruction", instruction, INSTRUCTIONS),
         ):
             require_known(name, value, known)
         rule = PRESETS[preset] | {name: value for name, value in given.items() if value is not None}
@@ -73,7 +77,7 @@ class CIA(LanguageLearner):
         DynamicAverage(**self.rule)  # says now what is wrong with them
         within(0, 1, threshold=threshold)
         self.codebook = Codebook(threshold) if grouping == "tfidf" else None
-        self.new_group = new_group
+        self.new_group, self.instruction = new_group, instruction
         self.average, self.learnt, self.group, self.shelf, self.first = None, set(), 0, {}, None
         self.betas = []  # of each round what DynamicAverage.record() says
 
@@ -123,11 +127,14 @@ class CIA(LanguageLearner):
     def take_group(self, data):
         if self.first is None:
             self.first = self.copy_of_weights()
-        self.group, known = self.codebook.assign([instruction_of(c) for c in data.conversations])
+        self.group, known = self.codebook.assign(self.instructions(data.conversations))
         if known:
             self.set_weights(self.shelf[self.group])
         elif self.new_group == "fresh":
             self.set_weights(self.first)
+
+    def instructions(self, conversations):
+        return [instruction_of(conversation, self.instruction) for conversation in conversations]
 
     def copy_of_weights(self):
         return {name: weight.detach().cpu().clone() for name, weight in self.weights.items()}
@@ -142,7 +149,7 @@ class CIA(LanguageLearner):
         """What `answers` gives of each conversation, with the weights of its group."""
         if not self.shelf:
             return answers(asked)
-        groups = [self.codebook.route(instruction_of(conversation)) for conversation in asked]
+        groups = self.codebook.route(self.instructions(asked))
         here, said = self.copy_of_weights(), [None] * len(asked)
         for group in sorted(set(groups)):
             self.set_weights(self.shelf[group])
@@ -161,4 +168,4 @@ class CIA(LanguageLearner):
         self.betas, self.learnt, self.group = list(state["betas"]), set(state["learnt"]), state["group"]
         self.shelf, self.first = dict(state["shelf"]), state["first"]
         if self.codebook is not None:
-            self.codebook.groups = [list(group) for group in state["groups"]]
+            self.codebook = Codebook(self.codebook.threshold, state["groups"])

@@ -217,11 +217,12 @@ def test_a_picture_among_parts_that_is_ignored_is_noted(tmp_path):
     assert notes[0] == "1 of the 1 conversations of the train part come with pictures, which are left out."
 
 
-def test_of_several_right_replies_the_first_is_taken_which_is_noted(tmp_path):
+def test_of_several_right_replies_the_first_is_taught_which_is_noted(tmp_path):
     more = {**TASK, "Instances": [*TASK["Instances"], {"id": "b", "input": "And now?", "output": ["Bo."]}]}
     source = written(tmp_path / "task001.json", more)
     notes = data.load(DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache").notes
-    told = "1 of the 2 conversations of the train part have several right replies, of which the first is taken."
+    told = "1 of the 2 conversations of the train part have several right replies, of which the first "
+    told += "is taught; in scores all count."
     assert notes[0] == told
 
 

@@ -256,7 +256,11 @@ BROKEN = """[
     ("line", "place", "why"),
     [
         ('{"role": "asistant", "content": "b"}', "8:13", "'asistant' is not known. Did you mean 'assistant'?"),
-        ('{"role": "tool", "content": "b"}', "8:13", "'tool' is not known. There are: system, user, assistant."),
+        (
+            '{"role": "narrator", "content": "b"}',
+            "8:13",
+            "'narrator' is not known. There are: system, developer, user,",
+        ),
         ('{"role": "user", "content": "b"}', "8:4", "two messages of the user follow each other"),
         ('{"role": "system", "content": "b"}', "8:4", "a system message stands first"),
         ('{"role": "assistant", "content": 5}', "8:37", "'content' is a number; expected a text."),

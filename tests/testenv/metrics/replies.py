@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.packed_replies import Replies, packed
 
 __all__ = ["record", "objects"]
 
@@ -16,10 +17,11 @@ def objects(values):
     return array
 
 
-def record(references, replies, topics=None):
+def record(references, replies, topics=None, further=None):
+    """further: of each conversation the right replies to its last turn beside the one in `references`."""
     return EvaluationRecord(
         (),
-        y_true=objects(references),
+        y_true=objects(references) if further is None else Replies(packed(references, topics, further)),
         y_pred=objects(replies),
         topics=None if topics is None else np.array(topics, dtype=str),
     )

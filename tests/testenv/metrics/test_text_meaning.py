@@ -219,3 +219,11 @@ def test_the_encoder_is_on_the_device_of_the_job(folder, monkeypatch, device, gi
     chosen = metric().on_device(device)
     parts = chosen.function(record(REFERENCES, REFERENCES))
     assert seen == [given] and parts["semantic_similarity"] == pytest.approx(1, abs=1e-6)
+
+
+def test_of_several_references_the_nearest_counts(plain):
+    references, further = [["Ann leads.", "Four."]], [["It will rain all week.", "The sum is four."]]
+    said = ["Bo Lund won the race.", "4"]
+    found = metric().function(record(references, [said], further=further))
+    expected = [plain(said[0], "Ann leads."), max(plain("4", one) for one in ("Four.", *further[0]))]
+    assert found["semantic_similarity"] == pytest.approx(np.clip(expected, 0, 1).mean(), abs=1e-5)

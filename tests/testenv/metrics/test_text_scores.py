@@ -171,6 +171,35 @@ def test_what_can_not_be_paired_is_refused(references, replies, why):
         list(pairs_of(record(references, replies)))
 
 
+SEVERAL = [["Ann leads.", "four"], ["It rains."], ["Oslo"]]
+FURTHER = [["4", "It is four"], [], ["The city of Oslo", "Christiania"]]
+SAID = [["Bo leads.", "it is 4"], ["It snows."], ["christiania"]]
+
+
+@pytest.mark.parametrize("name", ["ROUGE_L", "lexical_similarity", "reply_exact_match"])
+def test_of_several_right_replies_the_best_counts(name):
+    """By scores of each reference alone; the further ones are of the last turn."""
+    alone = lambda wanted, reply: SCORES[name].function(record([[wanted]], [[reply]]))[name]  # noqa: E731
+    expected = []
+    for wanted, more, said in zip(SEVERAL, FURTHER, SAID, strict=True):
+        right = [[one] for one in wanted[:-1]] + [[wanted[-1], *more]]
+        expected += [max(alone(one, reply) for one in any_of) for any_of, reply in zip(right, said, strict=True)]
+    found = SCORES[name].function(record(SEVERAL, SAID, further=FURTHER))
+    assert found[name] == pytest.approx(np.mean(expected), abs=1e-12)
+    assert found[name] > SCORES[name].function(record(SEVERAL, SAID))[name]
+
+
+def test_references_stay_with_their_conversation_when_others_are_left_out():
+    of_three = record(SEVERAL, SAID, further=FURTHER)
+    left = of_three.y_true[np.array([2, 1])]
+    assert [list(one) for one in left.references] == [FURTHER[2], FURTHER[1]]
+
+
+def test_a_text_without_a_turn_has_no_score_of_replies():
+    with pytest.raises(ValueError, match="sample 0 is a plain text without a user's turn: perplexity is of such"):
+        SCORES["ROUGE_L"].function(record([[]], [["a"]]))
+
+
 def test_scores_are_found_by_name_and_alias():
     assert find("EM") is SCORES["reply_exact_match"]
     assert find("ROUGE-L") is find("ROUGE_L")

@@ -138,6 +138,7 @@ class RankSpec(Spec):
     # An algorithm of the job that all others are compared with, seed by seed.
     baseline: Name | None = None
     select: SelectSpec | None = None  # None: every configuration is a row, ranked on all results
+    style: Literal["native", "ianvs"] = "native"  # ianvs: Ianvs's own tables, too, below rank/ianvs/
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
     places: Annotated[Mapping[str, Place], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by column
 

@@ -1,5 +1,6 @@
 """The data of an exam: a built-in source, or files of several forms, and which keys go together."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
@@ -242,20 +243,39 @@ class DatasetSpec(PlacedSpec):
         return replace(made, train=train, test=test)
 
 
-def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[SourceSpec]:
-    """What `root` has of the first of the names, a file or a folder; `root` itself if a share is to be cut off."""
+_SHARD = re.compile(r"-\d{5}-of-\d{5}.*")
+"""What follows the name of a split in those of its files on Hugging Face's hub."""
+_COMPRESSED = re.compile(r"\.(gz|zst)$")
+
+
+def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[SourceSpec, ...]:
+    """What `root` has of the first of the names, a file or a folder; `root` itself if a share is to be cut off.
+
+    Of a dataset in the cache of Hugging Face's hub it is looked for in the snapshot of `main`; files of a split may be
+    in a folder `data`, and several.
+    """
+    if (main := root / "refs" / "main").is_file():
+        root = root / "snapshots" / main.read_text().strip()
+    if (root / "data").is_dir() and any(_SHARD.search(path.name) for path in (root / "data").iterdir()):
+        root = root / "data"
     inside = sorted(path for path in root.iterdir() if path.name[0] != ".")
-    of_part = {name: [path for path in inside if path.stem == name] for name in names}
+    of_part = {name: [path for path in inside if _split_of(path) == name] for name in names}
     found = next(filter(None, of_part.values()), [root] if share else [])
+    if len(found) > 1 and all(_SHARD.search(path.stem) for path in found):
+        return tuple(SourceSpec(path, "data") for path in found)
     if len(found) != 1:
         has = one_line([path.name for path in found or inside], 5) or "nothing"
         why = f"has no {' or '.join(names)}" if not found else f"has {len(found)} for one part"
         raise ValueError(
             f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`."
         )
-    if share is not None and any(path.stem in _TEST_PARTS for path in inside):
+    if share is not None and any(_split_of(path) in _TEST_PARTS for path in inside):
         raise ValueError(f"test_share is given, and {root.name} has a test part. Keep one.")
     return (SourceSpec(found[0], _legacy_form(found[0]) or "data"),)
+
+
+def _split_of(path: Path) -> str:
+    return _SHARD.sub("", Path(_COMPRESSED.sub("", path.name)).stem)
 
 
 def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:

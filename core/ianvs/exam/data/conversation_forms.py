@@ -18,14 +18,17 @@ from ianvs.plugins.loader import brought
 GROUP = "ianvs.conversation_forms"
 """The group of entry points by which packages bring forms, ianvs its own; each names a tuple of `Form`."""
 
+Turns = tuple[Any, ...]
 _TEXT_PART = "text"
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """user[t] and assistant[t] are turn t + 1. pictures: one for each mark <image> in what the user says, in order.
+    """user[t] and assistant[t] are turn t + 1; a text to go on training with has no turn of a user, and one reply.
 
-    left_out, replies: how many pictures, and how many further right replies, belong to it that are not taken.
+    pictures: one for each mark <image> in what the user says, in order; left_out: how many belong to it and are not
+    taken. references: further right replies to the last turn. unlearnt: turns, from 0 on, whose replies are not to be
+    learnt. form: the name of its form.
     """
 
     system: str | None
@@ -33,7 +36,9 @@ class Conversation:
     assistant: tuple[str, ...]
     topic: str = ""
     pictures: tuple[Picture, ...] = ()
-    replies: int = 0
+    references: tuple[str, ...] = ()
+    unlearnt: tuple[int, ...] = ()
+    form: str = ""
     left_out: int = 0
 
 
@@ -41,21 +46,28 @@ class Conversation:
 class Form:
     """A form by the fields that tell it from the others; one with more of them goes before one with less.
 
-    turns: (system prompt, what the user says, the replies), and perhaps the names of the pictures in the order of their
-    marks <image>; without them they are those of `image`, `images`, and the parts of messages.
-    topic: the field that names a conversation's topic. replies: the field that may list several right ones, of which
-    the first is taken.
+    turns: what a record holds, (system prompt, what the user says, what the assistant replies), and perhaps the turns
+    that are not to be learnt, and the names of pictures in the order of their marks <image>; without the latter they
+    are those of `image`, `images`, and the parts of messages. topic: the field that names a conversation's topic.
+    replies: the field that may list several right ones (or hold {"text": such a list}), of which the first is learnt.
+    when: of fields that other data have, too, what a record has to hold for its file to be one of conversations. Such a
+    form gives way to others.
     """
 
     name: str
     fields: tuple[str, ...]
-    turns: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    turns: Callable[[Mapping[str, Any]], Turns]
     topic: str = "topic"
     replies: str = ""
+    when: Callable[[Mapping[str, Any]], bool] | None = None
 
     def read(self, record: Mapping[str, Any], files: PictureFiles | None = None) -> Conversation:
         """files: where its pictures are; None leaves them out. Raises Slip."""
-        system, user, assistant, *told = self.turns(record)
+        system, user, assistant, *rest = self.turns(record)
+        told = [named for named in rest if named and isinstance(named[0], str)]
+        unlearnt = [turn for turns in rest if turns not in told for turn in turns]
+        if assistant and len(unlearnt) == len(assistant):
+            raise Slip("no reply of it is to be learnt: all have the weight 0. Leave it out.")
         for turn, reply in enumerate(assistant, start=1):
             if not reply.strip():
                 raise Slip(f"the assistant's reply of turn {turn} is empty; nothing can be learnt from it.")
@@ -69,9 +81,22 @@ class Form:
             tuple(assistant),
             topic if isinstance(topic, str) else "",
             files.of(user, names) if pictured and files is not None else (),
-            len(right) - 1 if isinstance(right, list) else 0,
+            _further(right, self.replies),
+            tuple(unlearnt),
+            self.name,
             max(len(names), 1) if pictured and files is None else 0,
         )
+
+
+def _further(right: Any, field: str) -> tuple[str, ...]:
+    """The replies after the first one, each once; none where it is the only one. Raises Slip."""
+    listed = right.get("text") if isinstance(right, dict) else right
+    if not isinstance(listed, list):
+        return ()
+    for one in listed:
+        if not isinstance(one, str):
+            raise Slip(f"'{field}' holds {json_kind(one)}; expected an array of texts.", field)
+    return tuple(list(dict.fromkeys(listed))[1:])
 
 
 class Forms:
@@ -82,7 +107,8 @@ class Forms:
 
     def __init__(self) -> None:
         self.known = [form for form, _ in brought(GROUP, Form)[0]]
-        self.asking = {form.fields[0] for form in self.known if len(form.fields) > 1} - {"question_id"}
+        telling = [form for form in self.known if form.when is None and len(form.fields) > 1]
+        self.asking = {form.fields[0] for form in telling} - {"question_id"}
         self._of: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common
 
     def of(self, record: Mapping[str, Any]) -> list[Form]:
@@ -90,10 +116,15 @@ class Forms:
         names = tuple(record)
         if names not in self._of:
             found = [form for form in self.known if all(field in record for field in form.fields)]
+            found = [form for form in found if form.when is None] or found
             self._of[names] = [
                 form for form in found if not any(set(form.fields) < set(other.fields) for other in found)
             ]
         return self._of[names]
+
+    def sure_of(self, record: Mapping[str, Any]) -> bool:
+        """Whether a file with such a record is one of conversations."""
+        return any(form.when is None or form.when(record) for form in self.of(record))
 
 
 def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:

@@ -15,15 +15,26 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, Slip, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
 from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.index import stem_of
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
 from ianvs.exam.data.records import Records
-from ianvs.exam.data.tables import DOMAIN_COLUMN, SAMPLE_COLUMNS, TEXT_COLUMN
+from ianvs.exam.data.tables import DOMAIN_COLUMN, LABEL_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
 
 
-def holds_conversations(records: Records) -> bool:
-    """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns."""
-    forms = Forms()
-    return any(isinstance(record, dict) and (forms.of(record) or _is_meant(record, forms)) for record in records.values)
+def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
+    """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns.
+
+    Where `spec` names columns of a table, only if no table could have them.
+    """
+    forms, of_table = Forms(), spec.input is not None or spec.label is not None
+
+    def is_one(record: Mapping[str, object]) -> bool:
+        if of_table:
+            return any(form.when is None for form in forms.of(record)) or _has_turns(record)
+        without = {name: value for name, value in record.items() if name != spec.domain} if spec.domain else record
+        return forms.sure_of(without) or _is_meant(without, forms)
+
+    return any(isinstance(record, dict) and is_one(record) for record in records.values)
 
 
 def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
@@ -42,7 +53,7 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
         return Problem(slip.message, records.place(index, *slip.steps))
 
     known = spec.domain, spec.pictures
-    return conversations_listing(records.values, records.path.stem, records.path, records.lines, told, *known)
+    return conversations_listing(records.values, stem_of(records.path), records.path, records.lines, told, *known)
 
 
 def conversations_listing(
@@ -82,6 +93,7 @@ def conversations_listing(
         x=column(said),
         label_form="replies",
         labels=column([list(one.assistant) for one in said]),
+        marks=_marks(said, forms),
         ids=numbered_names(stem, len(said)),
         domains=column(domains),
         sources=(path,),
@@ -89,6 +101,13 @@ def conversations_listing(
         lines=np.array(lines, dtype=np.int64),
         given=column([_given(record) for record in records]),
     )
+
+
+def _marks(said: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
+    """What of them up to ianvs 0.2 was no conversation, or was left out of one."""
+    new = {form.name for form in forms.known if form.when is not None}
+    found = {name for name in ("references", "unlearnt") if any(getattr(one, name) for one in said)}
+    return tuple(sorted(found | ({one.form for one in said} & new)))
 
 
 def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequence[str] | None = None) -> Samples:
@@ -99,6 +118,7 @@ def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequen
         ids=np.array(ids, dtype=str),
         domains=None if domains is None else np.array(domains, dtype=str),
         topics=topics_of(said),
+        references=references_of(said),
     )
 
 
@@ -106,19 +126,26 @@ def user_turns(said: Iterable[Conversation]) -> NDArray[Any]:
     """(N,) dicts {"id": str, "system": str | None, "user": [str, ...]}: what a learner is handed.
 
     Where any of them has pictures, also "pictures": those of its marks <image>, in order, (H, W, 3) uint8 each.
-
+    With "unlearnt", the turns from 0 on whose replies are not to be learnt, where there are some.
     An id is a digest of what stands beside it, so that it tells nothing else: numbers would betray, of a question that
-    is asked in every round, which round it is from. Equal conversations have equal ids.
+    is asked in every round, which round it is from. Equal conversations have equal ids. Where no user says anything it
+    is one of the text.
     """
     samples, said = list[dict[str, Any]](), list(said)
     pictured = any(one.pictures for one in said)
     for one in said:
         shown = [[picture.sha256 for picture in one.pictures]] if one.pictures else []
-        content = json.dumps([one.system, one.user, *shown])
+        content = json.dumps([one.system, one.user, *shown] if one.user else [one.assistant])
         name = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
-        sample = {"id": name, "system": one.system, "user": list(one.user)}
-        samples.append({**sample, "pictures": Pictures(one.pictures)} if pictured else sample)
+        sample: dict[str, Any] = {"id": name, "system": one.system, "user": list(one.user)}
+        sample |= {"pictures": Pictures(one.pictures)} if pictured else {}
+        samples.append(sample | {"unlearnt": list(one.unlearnt)} if one.unlearnt else sample)
     return column(samples)
+
+
+def references_of(said: Sequence[Conversation]) -> NDArray[Any] | None:
+    """(N,) lists of further right replies to the last turn of each conversation; None where none has any."""
+    return column([list(one.references) for one in said]) if any(one.references for one in said) else None
 
 
 def topics_of(said: Iterable[Conversation]) -> NDArray[np.str_] | None:
@@ -131,7 +158,12 @@ def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
     """What was left out of the samples, in full sentences."""
     counts = {
         "come with pictures, which are left out": sum(1 for one in said if one.left_out),
-        "have several right replies, of which the first is taken": sum(1 for one in said if one.replies),
+        "have several right replies, of which the first is taught; in scores all count": sum(
+            1 for one in said if one.references
+        ),
+        "have replies of weight 0, which are scored as others are": sum(
+            1 for one in said if one.unlearnt and part == "test"
+        ),
     }
     of = f"of the {len(said)} conversations of the {part} part"
     return tuple(f"{count} {of} {what}." for what, count in counts.items() if count)
@@ -148,9 +180,11 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
     if not found:
         fields = {field for form in forms.known for field in form.fields}
         hint = next(filter(None, (closest(name, fields) for name in record if name not in fields)), "")
-        has = one_line(list(record)) or "nothing"
-        which = one_line([" with ".join(form.fields) for form in forms.known])
-        raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {which}.")
+        has = f"{one_line(list(record)) or 'nothing'}."
+        has += "" if fields & record.keys() or not record else " None of these fields is known."
+        which = one_line([" with ".join(form.fields) for form in forms.known], len(forms.known))
+        other = "Other data: name their columns by `input` and `label` in the dataset."
+        raise Slip(f"is no conversation.{hint} It has: {has} A conversation has one of: {which}. {other}")
     return found[0].read(record, files)
 
 
@@ -161,11 +195,23 @@ def _given(record: Mapping[str, object]) -> str:
 
 
 def _is_meant(record: Mapping[str, object], forms: Forms) -> bool:
-    """Whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a table."""
-    if any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values()):
+    """Whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a table.
+
+    Or nothing but texts, under names none of which is one of a table's.
+    """
+    if _has_turns(record):
         return True
+    names = {name.casefold() for name in record}
+    if names & {*SAMPLE_COLUMNS, TEXT_COLUMN}:
+        return False
     texts = (isinstance(record[name], str | list) for name in forms.asking & record.keys())
-    return any(texts) and not any(name.casefold() in (*SAMPLE_COLUMNS, TEXT_COLUMN) for name in record)
+    return any(texts) or (
+        not names & {*LABEL_COLUMNS, "text"} and all(isinstance(value, str | None) for value in record.values())
+    )
+
+
+def _has_turns(record: Mapping[str, object]) -> bool:
+    return any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values())
 
 
 def _domain(record: Mapping[str, object], field: str | None) -> str:

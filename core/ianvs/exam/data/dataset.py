@@ -23,6 +23,7 @@ class Samples:
     domains: (N,) domain names, or None where the source knows none.
     topics: (N,) what each sample is about, "" where that isn't known; None where the source knows none. Scores are
     broken down by it.
+    references: (N,) lists of further right replies to the last turn of each conversation; None where there are none.
     """
 
     x: NDArray[Any]
@@ -30,6 +31,7 @@ class Samples:
     ids: NDArray[np.str_]
     domains: NDArray[np.str_] | None = None
     topics: NDArray[np.str_] | None = None
+    references: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

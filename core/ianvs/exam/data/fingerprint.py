@@ -82,7 +82,8 @@ def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None
             write_memo(memo, layout)
         return {"sources": described, **({"layout": layout} if "NCHW" in layout else {})}
     listed = read_part(spec, part) if listing is None else listing
-    return {"sources": described, "samples": listing_digest(listed, cache_dir, say)}
+    marks = {"marks": list(listed.marks)} if listed.marks else {}
+    return {"sources": described, "samples": listing_digest(listed, cache_dir, say), **marks}
 
 
 def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:

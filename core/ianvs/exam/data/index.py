@@ -1,8 +1,10 @@
 """Index files: one sample a line, its path first and its label last."""
 
+import gzip
 import os
 import shlex
 import sys
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +20,11 @@ from ianvs.exam.data.listing import Listing, SourceError, column, summary
 _READ_WHOLE = 1 << 22  # bytes
 _SHORT = 32  # characters of a label up to which it is likely to come again
 Lines = Sequence[int] | NDArray[np.int64]  # of a file, on which its samples stand; 0 where it has none
+
+COMPRESSED = (".gz", ".zst")
+"""Ends of text files that are read without unpacking them first: a.jsonl.gz is a .jsonl."""
+WITH_FIELDS = (".csv", ".tsv", ".json", ".jsonl")
+LISTS = (".txt", ".lst", "")  # ends of text indices
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
 
@@ -55,10 +62,22 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
     return files_listing(source.path, spec, samples, labels, lines, [""] * len(samples))
 
 
+def suffix_of(path: Path) -> str:
+    """What a file's name says of its form, in small letters: ".jsonl" of a.jsonl and of a.JSONL.gz."""
+    inner = Path(path.stem).suffix.lower()
+    return inner if path.suffix.lower() in COMPRESSED and inner in (*WITH_FIELDS, *LISTS[:2]) else path.suffix.lower()
+
+
+def stem_of(path: Path) -> str:
+    """A file's name without `suffix_of` and what it is compressed by."""
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
+
+
 def read_text(path: Path) -> str:
     """The content of a text file. Raises SourceError when it is empty, unreadable or not UTF-8."""
     with _reading(path):
-        text = path.read_text(encoding="utf-8-sig")
+        packed = path.suffix.lower() in COMPRESSED
+        text = _unpacked(path).decode("utf-8-sig") if packed else path.read_text(encoding="utf-8-sig")
     if not text or text.isspace():  # `strip` would copy a corpus
         raise SourceError([Problem("is empty; expected at least one sample.", Place(path))])
     return text
@@ -66,12 +85,25 @@ def read_text(path: Path) -> str:
 
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a text file, one by one, as those of `read_text`. Raises SourceError as that does."""
-    if path.is_file() and path.stat().st_size < _READ_WHOLE:
+    if path.suffix.lower() in COMPRESSED or (path.is_file() and path.stat().st_size < _READ_WHOLE):
         yield from read_text(path).splitlines()
         return
     with _reading(path), path.open(encoding="utf-8-sig") as file:
         for line in file:
             yield from line.splitlines()
+
+
+def _unpacked(path: Path) -> bytes:
+    if path.suffix.lower() == ".gz":
+        return gzip.decompress(path.read_bytes())
+    try:
+        import pyarrow
+    except ImportError:
+        told = "is compressed by zstd, which pyarrow unpacks: pip install 'ianvs[parquet]', or `zstd -d` it."
+        raise SourceError([Problem(told, Place(path))]) from None
+    with pyarrow.input_stream(str(path), compression="zstd") as file:
+        unpacked: bytes = file.read()
+    return unpacked
 
 
 @contextmanager
@@ -81,8 +113,9 @@ def _reading(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         message = f"is not a text file in UTF-8 (byte {error.start} is not). Save it as UTF-8."
         raise SourceError([Problem(message, Place(path))]) from None
-    except OSError as error:
-        raise SourceError([Problem(f"can't be read: {error.strerror}.", Place(path))]) from None
+    except (OSError, EOFError, zlib.error) as error:  # the latter, and errors without a number, of what is compressed
+        why = getattr(error, "strerror", None) or f"it is not whole, or not compressed as '{path.suffix}' says"
+        raise SourceError([Problem(f"can't be read: {why}.", Place(path))]) from None
 
 
 def files_listing(

@@ -22,10 +22,11 @@ from ianvs.exam.data.contents import Say, known_contents
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
+from ianvs.exam.data.index import LISTS, WITH_FIELDS, suffix_of
 from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listed import load_listed, stays_encoded
 from ianvs.exam.data.listing import Listing, column
-from ianvs.exam.data.sources import LISTS, PARTS, WITH_FIELDS, read_parts
+from ianvs.exam.data.sources import PARTS, read_parts
 from ianvs.exam.data.table_forms import source_files, table_form
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
@@ -45,7 +46,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         size = sum(path.stat().st_size for path in paths)
         packed = any(table_form(path) for path in paths)  # small, it may hold a large table
         if (size < WORTH_KEEPING and not packed) or any(
-            path.suffix.lower() not in (*WITH_FIELDS, *LISTS, *PACKED) and not table_form(path) for path in paths
+            suffix_of(path) not in (*WITH_FIELDS, *LISTS, *PACKED) and not table_form(path) for path in paths
         ):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
@@ -58,7 +59,7 @@ def is_large(spec: DatasetSpec) -> bool:
     """Whether reading the files takes memory that is worth another process."""
     paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
     split = PACKED if spec.test_share is not None else ()  # else they are mapped
-    lists = [path for path in paths if path.suffix.lower() in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
+    lists = [path for path in paths if suffix_of(path) in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
     return sum(path.stat().st_size for path in lists) >= APART or any(map(table_form, paths))
 
 

@@ -50,6 +50,7 @@ class Listing:
     lines: NDArray[np.int64]
     classes: tuple[str, ...] | None = None  # names that the source itself brings for integer labels
     given: NDArray[Any] | None = None  # (N,) what each sample goes by where it was written, "" for nothing
+    marks: tuple[str, ...] = ()  # what a later version reads of the same files; part of what they are
     layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
 
     def __len__(self) -> int:
@@ -106,6 +107,7 @@ def join(listings: Sequence[Listing]) -> Listing:
         sources=tuple(one.sources[0] for one in listings),
         origins=np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
         given=None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
+        marks=tuple(sorted({mark for one in listings for mark in one.marks})),
         layout=" and ".join(dict.fromkeys(one.layout for one in listings)),
     )
 

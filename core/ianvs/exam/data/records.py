@@ -13,7 +13,7 @@ from typing import Any
 
 from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.strict_yaml import Step
-from ianvs.exam.data.index import read_text
+from ianvs.exam.data.index import read_text, suffix_of
 from ianvs.exam.data.listing import SourceError
 
 DEFINITION, INSTANCES = "Definition", "Instances"  # of a task of Natural Instructions
@@ -32,7 +32,10 @@ class Slip(Exception):  # noqa: N818 - it becomes a Problem with a place
 
 @dataclass(frozen=True)
 class Records:
-    """values[i] is what record i holds; in the file's text it begins at starts[i], on line lines[i]."""
+    """values[i] is what record i holds; in the file's text it begins at starts[i], on line lines[i].
+
+    starts: () of rows of a table, whose cells have no place of their own.
+    """
 
     path: Path
     values: tuple[Any, ...]
@@ -46,6 +49,8 @@ class Records:
 
     def place(self, index: int, *steps: Step) -> Place:
         """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
+        if not self.starts:
+            return Place(self.path, self.lines[index], 1 if self.lines[index] else 0)
         position = self.starts[index]
         for step in steps:
             found = next((at for name, at in _children(self.text, position) if name == step), None)
@@ -58,7 +63,7 @@ class Records:
 def read_records(path: Path) -> Records:
     """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
     text = read_text(path)
-    found = list(_lines(path, text) if path.suffix.lower() == ".jsonl" else _array(path, text))
+    found = list(_lines(path, text) if suffix_of(path) == ".jsonl" else _array(path, text))
     if not found:
         raise SourceError([Problem("has no samples.", Place(path))])
     lines, line, before = [], 1, 0

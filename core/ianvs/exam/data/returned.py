@@ -149,7 +149,7 @@ def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] 
     """Where samples that are dicts have their input, label, and perhaps domain; None of conversations."""
     head = Table(Path(part), tuple(sample), (), (0,))
     named = chosen_column(head, spec, "input")
-    if named is None and spec.label is None and holds_conversations(Records(head.path, (sample,), (), ())):
+    if named is None and spec.label is None and holds_conversations(Records(head.path, (sample,), (), ()), spec):
         return None
     found = named or head.named(SAMPLE_COLUMNS)
     if found is None or (isinstance(sample[found], str) and spec.label is None and not head.named(LABEL_COLUMNS)):

@@ -13,20 +13,19 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Place, Problem, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import PACKED, read_arrays
+from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
 from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.domains import assign_domains, select_domains
-from ianvs.exam.data.index import PICTURE_SUFFIXES, read_lines
+from ianvs.exam.data.index import COMPRESSED, LISTS, PICTURE_SUFFIXES, WITH_FIELDS, read_lines, suffix_of
 from ianvs.exam.data.listing import Listing, SourceError, all_different, column, join
 from ianvs.exam.data.records import read_records
 from ianvs.exam.data.split import stratified_split
 from ianvs.exam.data.table_forms import table_form, table_forms
-from ianvs.exam.data.tables import read_table
+from ianvs.exam.data.tables import csv_header, read_csv, read_table
 from ianvs.exam.data.typed_labels import type_name, typed
 
 PARTS = ("train", "test")
-WITH_FIELDS = (".csv", ".json", ".jsonl")
-LISTS = (".txt", ".lst", "")  # ends of text indices
 T = TypeVar("T")
 
 
@@ -111,7 +110,7 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
         raise SourceError([Problem(message, place)])
-    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS and not table_form(source.path):
+    if source.path.is_file() and suffix_of(source.path) not in WITH_FIELDS and not table_form(source.path):
         message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
         raise SourceError([Problem(message, place)])
 
@@ -124,21 +123,26 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
         return read_folder(source, spec)
     if not path.is_file():
         raise SourceError([Problem(f"there is no file or folder '{path}'.", source.place)])
-    match path.suffix.lower():
+    match suffix_of(path):
         case listed if listed in LISTS:
             return read_lines(source, spec)
-        case ".csv":
-            return read_table(source, spec)
+        case ".csv" | ".tsv":
+            if not Forms().of(dict.fromkeys(csv_header(path))):
+                return read_table(source, spec)
+            rows = read_csv(path)
+            talk = not (spec.input or spec.label) and holds_conversations(rows, spec)
+            return read_conversations(rows, spec) if talk else read_table(source, spec, rows)
         case ".json" | ".jsonl":
             records = read_records(path)
-            if holds_conversations(records):
+            if holds_conversations(records, spec):
                 return read_conversations(records, spec)
             return read_table(source, spec, records)
         case packed if packed in PACKED:
             return read_arrays(source, part, spec.layout, type_name(spec))
         case other:
             known = one_line([".txt", *WITH_FIELDS, *PACKED, *(end for form in table_forms() for end in form.suffixes)])
-            message = f"don't know how to read '{other}'; expected {known} or a folder."
+            packed = f"(text also in {' or '.join(COMPRESSED)})"
+            message = f"don't know how to read '{other}'; expected {known} {packed}, or a folder."
             raise SourceError([Problem(message, source.place or Place(path))])
 
 

@@ -1,4 +1,4 @@
-"""Tables of samples: csv with a header, json (a list of records), jsonl (a record a line).
+"""Tables of samples: csv and tsv with a header, json (a list of records), jsonl (a record a line).
 
 Large csv files of plain numbers are read column by column; anything unusual in one is left to the careful reader.
 """
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines, files_listing, read_text
+from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines, files_listing, read_text, stem_of, suffix_of, text_lines
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
 from ianvs.exam.data.records import Records
 
@@ -54,11 +54,11 @@ class Table:
 def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = None) -> Listing:
     """Samples are pictures (a column image, path, file or x), texts (question), or all numeric columns together.
 
-    records: of a json file; without them it is a csv.
+    records: those of the file, if they are read already; else it is a csv or tsv.
     """
     if records is None and (quickly := _numbers_of_csv(source.path, spec)) is not None:
         return quickly
-    table = _read_csv(source.path) if records is None else _of_records(records)
+    table = _of_records(read_csv(source.path) if records is None else records)
     label = label_column(table, spec)
     values = table.values(label)
     labels = [token(value) for value in values] if spec.data_type is None else [""] * len(values)
@@ -90,6 +90,8 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
 def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
     """What `read_table` lists of a large csv of numbers; None for any other, and where it can't be read, which the
     careful reader tells."""
+    if path.suffix.lower() != ".csv":
+        return None
     try:
         with path.open("rb") as file:
             header = file.readline().decode("utf-8-sig", "replace")
@@ -118,7 +120,7 @@ def table_listing(
     table: Table, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: ArrayLike
 ) -> Listing:
     count, lines = len(table.lines), np.asarray(table.lines, dtype=np.int64)
-    ids = numbered_names(table.path.stem, count)
+    ids = numbered_names(stem_of(table.path), count)
     known = np.asarray(domains, dtype=object)
     return Listing(form, x, label_form, labels, ids, known, (table.path,), np.zeros(count, dtype=np.int64), lines)
 
@@ -182,8 +184,19 @@ def token(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _read_csv(path: Path) -> Table:
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+def csv_header(path: Path) -> tuple[str, ...]:
+    """The names of the columns of a csv or tsv file. Raises SourceError for a file that can't be read."""
+    names = next(csv.reader(text_lines(path), delimiter=_delimiter(path)), [])
+    return tuple(name.strip() for name in names)
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if suffix_of(path) == ".tsv" else ","
+
+
+def read_csv(path: Path) -> Records:
+    """The rows of a csv or tsv file, each by the names of its columns, as texts. Raises SourceError."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter=_delimiter(path))
     rows: list[Mapping[str, str]] = []
     lines: list[int] = []
     problems: list[Problem] = []
@@ -206,7 +219,8 @@ def _read_csv(path: Path) -> Table:
     if len(set(columns)) != len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         problems.append(Problem(f"the header names the column '{twice}' twice.", Place(path, 1, 1)))
-    return _checked(Table(path, columns, rows, lines), problems)
+    _checked(Table(path, columns, rows, lines), problems)
+    return Records(path, tuple(rows), (), tuple(lines))
 
 
 def _of_records(records: Records) -> Table:

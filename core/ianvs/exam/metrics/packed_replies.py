@@ -22,6 +22,7 @@ class Replies(LazyRows):
     """N lists of replies. One list by its index, one after the other by iterating; by a slice or a mask they are fewer.
 
     topics: (N,) what each conversation is about; None where that isn't known.
+    references: of each conversation the further right replies to its last turn.
     """
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
@@ -34,10 +35,15 @@ class Replies(LazyRows):
         self._data, self._ends, self._first = stored[begin:], head["ends"], head["first"]
         self._positions, self._read = np.arange(self._first[-1]), (-1, list[Turns]())
         self._topics = None if head["topics"] is None else np.array(head["topics"], dtype=str)
+        self._references: dict[str, list[str]] = head.get("references", {})
 
     @property
     def topics(self) -> NDArray[np.str_] | None:
         return None if self._topics is None else self._topics[self._positions]
+
+    @property
+    def references(self) -> Iterator[Sequence[str]]:
+        return (self._references.get(str(position), ()) for position in self._positions.tolist())
 
     def _at(self, position: int) -> Turns:
         block = bisect_right(self._first, position) - 1
@@ -48,14 +54,18 @@ class Replies(LazyRows):
         return found
 
 
-def packed(replies: Iterable[Turns], topics: Sequence[str] | None = None) -> NDArray[np.uint8]:
-    """Lists of replies, and what each conversation is about, as bytes for the store."""
+def packed(
+    replies: Iterable[Turns], topics: Sequence[str] | None = None, references: Iterable[Sequence[str]] = ()
+) -> NDArray[np.uint8]:
+    """Lists of replies, what each conversation is about, and further right replies, as bytes for the store."""
     blocks, first = list[bytes](), [0]
     for block in _blocks(replies):
         blocks.append(zlib.compress(json.dumps(block).encode()))
         first.append(first[-1] + len(block))
     ends = [0, *np.cumsum([len(one) for one in blocks], dtype=int).tolist()]
-    told = {"topics": None if topics is None else list(topics), "ends": ends, "first": first}
+    told: dict[str, object] = {"topics": None if topics is None else list(topics), "ends": ends, "first": first}
+    if further := {str(position): list(right) for position, right in enumerate(references) if right}:
+        told["references"] = further
     head = zlib.compress(json.dumps(told).encode())
     begin = (_HEAD + len(head)).to_bytes(_HEAD - len(_MARK), "little")
     return np.frombuffer(b"".join([_MARK, begin, head, *blocks]), dtype=np.uint8)

@@ -17,7 +17,10 @@ from ianvs.kubeedge.storing import take_place
 from ianvs.store.files import write_atomic
 
 _KINDS = ("model_inference", "model_evaluation")
-_MODEL_NAME = "model_finetune_.pkl"
+
+
+def _model_name() -> str:
+    return os.environ.get("MODEL_NAME") or "model_finetune_.pkl"
 
 
 @dataclass
@@ -77,8 +80,10 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
     mining = case.made("hard_example_mining")
     results: dict[Any, Any] = {}
     hard: list[tuple[str, str]] = []
+    # Of a folder Ianvs loads what has the default name in it, or nothing: the instance goes on as it is.
+    place = Path(current, _model_name()) if current and Path(current).is_dir() else current
     with case.calling("basemodel", "load"):
-        model.load(current)
+        model.load(str(place))
     for sample in case.source(file, "inference").x:
         with case.calling("basemodel", "predict"), case.timed("predict"):
             result = model.predict([sample])
@@ -121,7 +126,7 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
     os.environ["MODEL_URL"], os.environ["BASE_MODEL_URL"] = str(folder), current
     with case.calling("basemodel", "train"), case.timed("train"):
         trained = model.train(case.source(file, "train"), valid_data=None)
-    name = os.environ.get("MODEL_NAME") or _MODEL_NAME
+    name = _model_name()
     path = Path(tempfile.mkdtemp()) / name
     with case.calling("basemodel", "save"):
         saved = model.instance.save(str(path)) if hasattr(model.instance, "save") else None

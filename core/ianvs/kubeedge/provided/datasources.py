@@ -178,10 +178,10 @@ class JSONMetaDataParse(BaseDataSource):
 
 
 class JSONDataParse(BaseDataSource):
-    """A COCO file of a tracking set in the layout of MOT. Needs pycocotools.
+    """A COCO file, which of a tracking set has the layout of MOT; -1 stands for what others lack. Needs pycocotools.
 
     x: a mapping with `annotations`, one for each picture: (array (k, 6) of x1, y1, x2, y2, class, track; (height,
-    width, frame, video, name); name). y: the files of true tracks below the folder `train`.
+    width, frame, video, name); name). y: the files of true tracks below the folder `train`; without any, the arrays.
     """
 
     def parse(self, *args: str | Path, **_: object) -> None:
@@ -197,7 +197,7 @@ class JSONDataParse(BaseDataSource):
         self.class_ids = sorted(self.coco.getCatIds())
         self.annotations = [self._annotation(picture) for picture in self.ids]
         self.x = {name: getattr(self, name) for name in ("data_dir", "coco", "ids", "class_ids", "annotations")}
-        self.y = list(self.data_dir.glob("*/gt/gt_val_half.txt"))
+        self.y = list(self.data_dir.glob("*/gt/gt_val_half.txt")) or [boxes for boxes, _, _ in self.annotations]
 
     def _annotation(self, picture: int) -> tuple[NDArray[np.float64], tuple[object, ...], str]:
         about = self.coco.loadImgs(picture)[0]
@@ -205,7 +205,9 @@ class JSONDataParse(BaseDataSource):
         for box in self.coco.loadAnns(self.coco.getAnnIds(imgIds=[int(picture)], iscrowd=False)):
             x, y, width, height = box["bbox"]
             if box["area"] > 0 and width >= 0 and height >= 0:
-                boxes.append([x, y, x + width, y + height, self.class_ids.index(box["category_id"]), box["track_id"]])
+                boxes.append(
+                    [x, y, x + width, y + height, self.class_ids.index(box["category_id"]), box.get("track_id", -1)]
+                )
         name = about.get("file_name") or f"{picture:012}.jpg"
-        frame = (about["height"], about["width"], about["frame_id"], about["video_id"], name)
+        frame = (about["height"], about["width"], about.get("frame_id", -1), about.get("video_id", -1), name)
         return np.array(boxes, dtype=float).reshape(-1, 6), frame, name

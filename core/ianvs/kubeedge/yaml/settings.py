@@ -45,6 +45,15 @@ class ModelEval(PlacedSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinkSpec(PlacedSpec):
+    """As ianvs.exam.paradigms.Link."""
+
+    rtt_ms: Annotated[float, Field(ge=0)] = 0.0
+    up_mbps: Annotated[float, Field(gt=0)]
+    down_mbps: Annotated[float, Field(gt=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExamSettings(PlacedSpec):
     """The keys of a testenv that Ianvs's paradigms read.
 
@@ -59,6 +68,9 @@ class ExamSettings(PlacedSpec):
     if_mode_llm: bool = False
     hard_example_mining_mode: Annotated[str, absent_is("mining-then-inference")] = "mining-then-inference"
     model_eval: Annotated[ModelEval, absent_is(ModelEval())] = ModelEval()
+    link: LinkSpec | None = None  # between edge and cloud of joint inference; not Ianvs's, as the two below
+    edge_ms: Annotated[float, Field(ge=0)] = 0.0  # what an answer takes there
+    cloud_ms: Annotated[float, Field(ge=0)] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from ianvs.results.report.values import cell_text, method_name
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results, load_results
 from ianvs.store import CaseStore
+from ianvs.store.job_store import report_folder
 
 _TABLE = "all_rank.csv"
 _RECORD = "job.json"
@@ -34,7 +35,7 @@ def report_file(said: str | Path) -> Path | None:
         return path
     if (path / _RECORD).exists() or next(path.glob(f"*/{_RECORD}"), None) is not None:
         return None  # with the results themselves at hand
-    return next((file for file in (path / _TABLE, path / "rank" / _TABLE) if file.is_file()), None)
+    return next((file for file in (path / _TABLE, report_folder(path) / _TABLE) if file.is_file()), None)
 
 
 def stored_results(said: str | Path, elsewhere: str | Path | None = None) -> Results:

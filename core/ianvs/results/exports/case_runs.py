@@ -43,8 +43,8 @@ class CaseRun:
 
     name: see `run_name`. numbers: `final/<column>`, as in the leaderboard, costs included. series: `score/<score>` is
     the mean over test sets that were asked, and `test/<score>/<test set>` each of them; `metric/<metric>` what a metric
-    over the matrix was after each round, where its source defines that; `cost/<cost>` what each round cost. ended: None
-    where it has not.
+    over the matrix was after each round, where its source defines that; `cost/<cost>` what each round cost. curves:
+    `train/<name>` is what the learner told while it was trained, by hundredths of rounds. ended: None where it has not.
     """
 
     name: str
@@ -53,6 +53,7 @@ class CaseRun:
     tags: Mapping[str, str]
     numbers: Mapping[str, float]
     series: Mapping[str, Series]
+    curves: Mapping[str, Series]
     ended: datetime | None
 
     @property
@@ -123,6 +124,7 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
         _tags(results, result),
         {name: value for name, value in numbers.items() if math.isfinite(value)},
         {name: one for name, one in series.items() if one},
+        {f"train/{name}": _series(points) for name, points in _told(result.rounds).items()},
         utc(result.finished_at) if result.finished_at else None,
     )
 
@@ -149,6 +151,14 @@ def _costs(rounds: Sequence[RoundResult]) -> dict[str, Series]:
         name: _series((k, value) for k, costs in by_round.items() if (value := costs.get(name)) is not None)
         for name in dict.fromkeys(name for costs in by_round.values() for name in costs)
     }
+
+
+def _told(rounds: Sequence[RoundResult]) -> dict[str, list[tuple[int, float]]]:
+    found: dict[str, list[tuple[int, float]]] = {}
+    for round_ in rounds:
+        for name, points in round_.curves.items():
+            found.setdefault(name, []).extend((round(100 * (round_.index - 1 + at)), value) for at, value in points)
+    return found
 
 
 def _series(pairs: Iterable[tuple[int, float]]) -> Series:

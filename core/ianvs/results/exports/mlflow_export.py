@@ -43,8 +43,9 @@ def _write_run(client: Any, experiment: str, run: CaseRun) -> None:
     began = ended - int(1000 * seconds)  # what was measured, without the time between
     tags = {"ianvs.kind": "case", **{f"ianvs.{name}": text for name, text in run.tags.items()}}
     run_id = client.create_run(experiment, start_time=began, run_name=run.name).info.run_id
-    names = _names([*run.series, *run.numbers, *run.params, *tags])
-    metrics = [Metric(names[name], value, ended, k) for name, series in run.series.items() for k, value in series]
+    names = _names([*run.series, *run.curves, *run.numbers, *run.params, *tags])
+    every = [*run.series.items(), *run.curves.items()]
+    metrics = [Metric(names[name], value, ended, k) for name, series in every for k, value in series]
     metrics += [Metric(names[name], value, ended, 0) for name, value in run.numbers.items()]
     entries = {
         "metrics": metrics,

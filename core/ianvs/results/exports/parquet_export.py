@@ -77,7 +77,9 @@ _MEANINGS: Mapping[str, str] = {
     "round": "0 is the untrained model, k is after round k",
     "round_name": "name of the round",
     "test": "name of the test set; null: a metric over the score matrix, of all test sets",
-    "value": "the score; null where it was not evaluated or is undefined",
+    "quantity": "what a learner told while it was trained; nothing checks it",
+    "share": "how much of the round was done, 0 to 1",
+    "value": "the score, or what was told; null where it was not evaluated or is undefined",
 }
 
 _WHOLE = frozenset({"rank", "rank_low", "rank_high", "adopted"})  # numbers that may be missing everywhere
@@ -86,7 +88,8 @@ _WHOLE = frozenset({"rank", "rank_low", "rank_high", "adopted"})  # numbers that
 def tables(results: Results) -> dict[str, pd.DataFrame]:
     """By name: `leaderboard`, a row for each algorithm and choice of hyperparameters; `cases`, one for each case;
     `scores`, one for each case, metric, round and test set; `rounds`, one for each case and round: what it cost;
-    `notes`, one for each thing to know beside the numbers.
+    `notes`, one for each thing to know beside the numbers; `curves`, where learners told something while they were
+    trained, one for each time.
 
     A case is known by its `case` and `algorithm`: two algorithms of the same content share their cases.
     """
@@ -97,6 +100,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
         "cases": _cases(results),
         "scores": _columns(one for result in results for one in _scores(results, result)),
         "rounds": _columns(one for result in results for one in _rounds(result)),
+        "curves": _columns(one for result in results for one in _curves(result)),
         "notes": _columns(map(vars, results.notes)),
     }
     costs = {name for result in results for name in result.measures}.union(COSTS_OF_ROUNDS, _metrics(results))
@@ -104,6 +108,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
     return {
         name: pd.DataFrame({title: _typed(title, column, numbers) for title, column in columns.items()})
         for name, columns in found.items()
+        if columns or name != "curves"
     }
 
 
@@ -212,6 +217,14 @@ def _rounds(result: CaseResult) -> Iterator[dict[str, object]]:
             **round_.measures,
             **costs_of(round_),
         }
+
+
+def _curves(result: CaseResult) -> Iterator[dict[str, object]]:
+    case = {"case": result.case.id, "algorithm": result.case.algorithm, "seed": result.case.seed}
+    for round_ in result.rounds:
+        for name, points in round_.curves.items():
+            for share, value in points:
+                yield {**case, "round": round_.index, "quantity": name, "share": share, "value": value}
 
 
 def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:

@@ -9,7 +9,9 @@ from ianvs.results.stored import Results
 
 
 def write(results: Results, folder: Path) -> None:
-    """Series are scalars by round; the table HPARAMS has hyperparameters and final numbers; texts tell the rest."""
+    """Series are scalars by round, and what learners told by hundredths of one. The table HPARAMS has
+    hyperparameters and final numbers; texts tell the rest.
+    """
     with needs("tensorboard", "tensorboard"):
         from torch.utils.tensorboard import SummaryWriter
     open_writer: Any = SummaryWriter  # without types
@@ -23,7 +25,7 @@ def write(results: Results, folder: Path) -> None:
 
 def _write_run(writer: Any, run: CaseRun) -> None:
     moment = None if run.ended is None else run.ended.timestamp()
-    for name, series in run.series.items():
+    for name, series in [*run.series.items(), *run.curves.items()]:
         for k, value in series:
             writer.add_scalar(name, value, k, walltime=moment)
     for score, matrix in run.result.matrices.items():

@@ -61,5 +61,9 @@ def _write_run(results: Results, run: CaseRun, folder: Path, settings: object) -
     ) as logged:
         for k, values in run.by_round:
             logged.log(values, step=k)
+        logged.define_metric("train/*", step_metric="train/hundredths")
+        for name, series in run.curves.items():
+            for at, value in series:
+                logged.log({name: value, "train/hundredths": at})
         logged.summary.update(dict(run.numbers))
         logged.finish(exit_code=0 if run.result.status == "finished" else 1)

@@ -33,6 +33,7 @@ from ianvs.results.report.row_scores import PassedScores, complete_rows, finishe
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.scenes import scene_sheet
 from ianvs.store.files import write_atomic
+from ianvs.store.job_store import report_folder
 
 if TYPE_CHECKING:
     import jinja2
@@ -61,7 +62,7 @@ def write_page(
     """
     exams = Exams(workspace)
     text = page_text(leaderboard, passed, results, exams, title=title, command=command, provenance=provenance)
-    page = directory / "rank" / "report.html"
+    page = report_folder(directory) / "report.html"
     write_atomic(page, text.encode())
     pieces = list(reply_pieces(complete_rows(leaderboard), results, exams)) if exams.any_questions else []
     replies = write_reply_file(page.parent, [("header", [csv_of([HEADER])]), *pieces] if pieces else [])
@@ -139,7 +140,7 @@ def page_text(
             for n, found in enumerate(scores.values())
         ]
         bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
-        charts = exam_charts(exam_key, leaderboard, name, shown, scores)
+        charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
         pictures.append({"exam": name, "charts": charts, "heatmaps": maps, "bars": bars})
     return _template().render(
         document=document,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ianvs.base.types import CaseResult
+from ianvs.config.contracts import contract_named
 from ianvs.config.spec import RankSpec
 from ianvs.results.report.document import Document
 from ianvs.results.report.further_tables import further_tables
@@ -16,6 +17,7 @@ from ianvs.results.report.row_tables import csv_of, csv_text, statistics_records
 from ianvs.results.report.trials import trials_records
 from ianvs.results.report.values import provenance_facts
 from ianvs.store.files import write_atomic
+from ianvs.store.job_store import report_folder
 
 
 def document_of(
@@ -51,15 +53,15 @@ def write_reports(
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, statistics.csv, notes.csv, leaderboard.md and .tex,
-    pictures/; trials.csv of a search.
+    """Write `directory`/rank/ (or what `report_folder` says): all_rank.csv, selected_rank.csv, statistics.csv,
+    notes.csv, leaderboard.md and .tex, pictures/; trials.csv of a search.
 
     Returns what now is there.
-    results: the cases behind the leaderboard; read once, and only when pictures are asked for, by `save_mode` or by the
-    visualization method. selected_rank.csv and the leaderboards show what `rank` selects, all_rank.csv everything;
-    `save_mode: selected_only` leaves all_rank.csv out.
+    results: the cases behind the leaderboard; read only when pictures are asked for, by `save_mode` or by the
+    visualization method, or tables in another `style`. selected_rank.csv and the leaderboards show what `rank` selects,
+    all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
     """
-    folder = directory / "rank"
+    folder = report_folder(directory)
     selected = leaderboard.select(rank)
     written: list[Path] = []
 
@@ -70,6 +72,9 @@ def write_reports(
     if rank.save_mode != "selected_only":
         put("all_rank.csv", csv_text(leaderboard))
     put("selected_rank.csv", csv_text(selected))
+    if rank.style != "native":
+        for name, text in contract_named(leaderboard.contract).tables(results, rank).items():
+            put(f"{rank.style}/{name}", text)
     put("statistics.csv", csv_of(statistics_records(leaderboard)))
     if leaderboard.studies:
         put("trials.csv", csv_of(trials_records(leaderboard.studies)))

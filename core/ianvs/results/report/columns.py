@@ -25,7 +25,10 @@ Kind = Literal["rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, _L
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `key` names what it shows: a metric's column, a module type, a hyperparameter or a cost."""
+    """One column. `key` names what it shows: a metric's column, a module type, a hyperparameter or a cost.
+
+    full: of a hyperparameter its name with the type of its module, as in "basemodel-lr".
+    """
 
     title: str
     kind: Kind
@@ -33,6 +36,7 @@ class Column:
     meaning: str = ""
     higher_is_better: bool | None = None  # None: neither
     metric: Metric | None = field(default=None, compare=False, repr=False)  # of a column of kind "metric"
+    full: str = ""
 
 
 _RANK = (
@@ -102,8 +106,9 @@ def make_columns(
     kinds = dict.fromkeys(kind for row in cases for kind, _ in row.case.modules)
     for kind in sorted(kinds, key=lambda kind: kind != "basemodel"):
         yield Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}"))
+    full = {name: row.case.typed(name) for row in reversed(cases) for name in row.case.hyperparameters}
     for name in dict.fromkeys(name for row in cases for name in row.case.hyperparameters):
-        yield Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}")
+        yield Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}", full=full[name])
     if any(row.adopted is not None for row in rows):
         yield Column("Adopted", "adopted", meaning=_ADOPTED)
     if chosen:
@@ -127,8 +132,8 @@ def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...
     """The columns of all_rank.csv, as the contract of the plugins has them; as ours where it is not installed."""
     columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
     installed = {each.name: each for each in contracts()}
-    listed = installed.get(contract, installed[NATIVE]).table([(c.kind, c.key, c.title) for c in columns])
-    known: dict[tuple[str, str], Column] = {(column.kind, column.key): column for column in columns}
+    listed = installed.get(contract, installed[NATIVE]).table([(c.kind, c.full or c.key, c.title) for c in columns])
+    known: dict[tuple[str, str], Column] = {(column.kind, column.full or column.key): column for column in columns}
     return tuple(replace(known[kind, key], title=title) for kind, key, title in listed)
 
 

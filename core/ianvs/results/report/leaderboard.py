@@ -92,21 +92,37 @@ class Leaderboard:
         ]
         wanted: dict[str, Sequence[str]] = {
             "metric": of_metrics,
-            **dict.fromkeys(("metric_std", "published", "published_std", "agrees"), of_metrics),
+            **dict.fromkeys(_OF_METRICS[1:], of_metrics),
             "module": spec.modules,
             "hyperparameter": spec.hyperparameters,
         }
-        rows = tuple(row for row in self.rows if chosen(row.paradigm, spec.paradigms))
+        rows: Sequence[LeaderboardRow] = [row for row in self.rows if chosen(row.paradigm, spec.paradigms)]
         used = {"hyperparameter": {name for row in rows for name in row.hyperparameters}}
-        columns = tuple(
+        columns = [
             column
             for column in self.columns
-            if chosen(column.key, wanted.get(column.kind, ("all",)))
-            and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
-        )
-        return replace(self, columns=columns, rows=rows)
+            if column.kind not in wanted
+            or (
+                any(chosen(name, wanted[column.kind]) for name in (column.key, column.full))
+                and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
+            )
+        ]
+        for kinds in (_OF_METRICS, ("module",), ("hyperparameter",)):
+            if "all" not in (order := list(wanted[kinds[0]])):  # columns stand in the order in which they are asked for
+                some = [column for column in columns if column.kind in kinds]
+                some.sort(key=lambda c, order=order: order.index(c.key if c.key in order else c.full))  # type: ignore[misc]
+                columns = [some.pop(0) if column.kind in kinds else column for column in columns]
+        if self.contract != NATIVE:  # what differs in time and url alone stands there once
+            said = [column for column in columns if column.kind in _SAID]
+            first: dict[object, LeaderboardRow] = {}
+            for row in rows:
+                first.setdefault(tuple(str(self.cell(row, c)) for c in said) if row.complete else id(row), row)
+            rows = list(first.values())
+        return replace(self, columns=tuple(columns), rows=tuple(rows))
 
 
+_OF_METRICS = ("metric", "metric_std", "published", "published_std", "agrees")
+_SAID = ("algorithm", "testenv", "metric", "paradigm", "module", "hyperparameter")
 _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "rank": lambda row, _: row.place,
     "rank_low": lambda row, _: None if row.standing is None else row.standing.low,
@@ -162,7 +178,8 @@ def build_leaderboard(
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
     sort_by = _sort_keys(rank, shown)
     names = [name for name, _ in shown]
-    given = dict(sort_by)  # where a metric does not say which is better, who sorts by it does
+    # Where a metric does not say which is better, who sorts by it does; in Ianvs any word but ascend is descend.
+    given = dict(sort_by) if contract == NATIVE else {}
     for place, (name, metric) in enumerate(shown):
         if metric.direction is None and name in given:
             shown[place] = name, replace(metric, higher_is_better=given[name], direction_known=True)

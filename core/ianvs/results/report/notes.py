@@ -75,7 +75,14 @@ def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def _ranked_by(leaderboard: Leaderboard) -> Iterator[Note]:
-    if keys := [f"{name} ({'higher' if falls else 'lower'} is better)" for name, falls in leaderboard.sort_by]:
+    better = {column.key: column.higher_is_better for column in leaderboard.columns if column.kind == "metric"}
+
+    def said(name: str, falls: bool) -> str:
+        if better.get(name, falls) is falls:
+            return f"{'higher' if falls else 'lower'} is better"
+        return "descending" if falls else "ascending"
+
+    if keys := [f"{name} ({said(name, falls)})" for name, falls in leaderboard.sort_by]:
         many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
         spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
         yield Note("ranked by", f"Ranked by {', then '.join(keys)}. {spread}")

@@ -22,6 +22,7 @@ from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
 from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
+from ianvs.results.report.training_curves import TrainingCurves
 from ianvs.results.report.values import method_name, slug
 from ianvs.store.files import write_atomic
 
@@ -44,9 +45,10 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
     """What report.html draws, for all rows that lack no case. results: read once."""
     rows = complete_rows(leaderboard)
     means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
+    training = TrainingCurves()
     sheets = []
     for key, result in finished(rows, results):
-        for collector in (means, parts, streams):
+        for collector in (means, parts, streams, training):
             collector.add(key, result)
         if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):
             sheets.append(_scenes(rows[key], sheet))
@@ -56,7 +58,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
         shown = shown_rows(leaderboard, exam)
         scores = means.of_exam(rows, exam)
-        charts = exam_charts("e", leaderboard, exam, shown, scores)
+        charts = exam_charts("e", leaderboard, exam, shown, scores, training)
         yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
         yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))
         heatmaps += [_heatmap(one, found[one.key]) for one in shown for found in scores.values() if one.key in found]
@@ -78,7 +80,7 @@ def _named(exam: str, found: Iterable[Picture]) -> Iterator[Picture]:
 
 def _stream(exam: str, rows: Sequence[ShownRow], streams: StreamCurves) -> Iterator[Picture]:
     lines, title = streams.lines(exam), f"{streams.score} while learning"
-    if svg := stream_chart("c", rows, lines, streams.ends(exam), streams.score, title):
+    if svg := stream_chart("c", rows, lines, streams.ends(exam), f"mean {streams.score} on what has begun", title):
         legend = series([one for one in rows if one.key in lines])
         yield Picture(f"curves-{slug(exam or streams.score)}", title, svg, legend=legend)
 

@@ -17,6 +17,7 @@ from ianvs.results.report.gather import common_name
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.newer_answers import newer_answers
+from ianvs.results.report.training_curves import TrainingCurves
 
 BY_PART = "by part: "  # before the name of a score in `MatrixMeans`, whose matrix has a column for each part
 _MOST = 40  # rows whose answers are looked at: they are large
@@ -214,11 +215,11 @@ class PassedScores:
     """What pictures show of rows, kept while the results pass by to the leaderboard: they are read once for both.
 
     seeds: how many cases belong to a row. failed: hyperparameters of failed cases, by id. examples: of each exam a
-    finished result's folder.
+    finished result's folder. training: what learners told of themselves.
     """
 
     def __init__(self, seeds: int) -> None:
-        self.matrices, self.parts = MatrixMeans(seeds), ClassScores()
+        self.matrices, self.parts, self.training = MatrixMeans(seeds), ClassScores(), TrainingCurves()
         self.failed: dict[str, Mapping[str, object]] = {}
         self.examples: dict[str, Path] = {}
 
@@ -232,6 +233,7 @@ class PassedScores:
                 self.examples.setdefault(case.testenv, result.directory)
                 self.matrices.add((case.row, case.algorithm), result)
                 self.parts.add((case.row, case.algorithm), result)
+                self.training.add((case.row, case.algorithm), result)
             yield result
 
 
@@ -239,7 +241,7 @@ class PassedScores:
 class StreamLine:
     """How a row does on what has begun to arrive: (E,) training samples so far, mean over seeds, standard deviation."""
 
-    samples: NDArray[np.int64]
+    samples: NDArray[np.int64] | NDArray[np.float64]
     mean: NDArray[np.float64]
     spread: NDArray[np.float64]
 

@@ -21,6 +21,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import find, resolve
 from ianvs.results.report.document import TO_KNOW, Note
 from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
+from ianvs.results.report.measured_elsewhere import with_measured
 from ianvs.results.report.notes import notes_of
 from ianvs.results.report.row_scores import PassedScores
 from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
@@ -149,7 +150,8 @@ class Results:
             chosen=self._chosen,
             contract=self.contract,
         )
-        return replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes)), passed
+        board = replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes))
+        return with_measured(board, self.workspace / self.name), passed
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -34,6 +34,7 @@ class CaseRequest:
     splitting_method: str
     as_one: bool
     workspace: Path
+    job: str  # its name
     identity: Mapping[str, object]
     train_ratio: float
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
@@ -85,6 +86,7 @@ def case_request(
         splitting_method=algorithm.exam["splitting_method"],
         as_one=algorithm.paradigm.as_one,
         workspace=job.workspace,
+        job=job.name,
         identity=algorithm.identity_of(case),
         train_ratio=train_ratio(algorithm.testenv, algorithm.spec),
         scores=plan.scores_of(algorithm),

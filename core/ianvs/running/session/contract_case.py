@@ -44,6 +44,7 @@ def run_contract_case(
         store.files(request.case.id),
         request.workspace / "cache",
         request.working_directory,
+        request.workspace / request.job / request.algorithm.name.replace("/", "_"),
     )
     case.folder.mkdir(parents=True, exist_ok=True)
     report({"round": 0, "doing": "start"})

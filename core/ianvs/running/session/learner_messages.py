@@ -4,7 +4,7 @@ on trust. Whatever does not fit is an error of that case alone.
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
@@ -35,11 +35,12 @@ class FeedCall(Message):
 
 
 class Progress(Message):
-    """round: how much of it is done, 0 to 1."""
+    """fraction: how much of the round is done, 0 to 1. numbers: what the learner says of it, such as its loss."""
 
     round: int
-    fraction: float
+    fraction: FiniteFloat
     rounds: int | None = None
+    numbers: Mapping[Annotated[str, Field(max_length=40)], FiniteFloat] | None = Field(None, max_length=12)
 
 
 class State(Message):

@@ -1,6 +1,7 @@
 """The rounds of one case: trained, judged by the gate, examined, stored as they are done, and resumed."""
 
 import errno
+import math
 import os
 import shutil
 import tempfile
@@ -35,6 +36,8 @@ from ianvs.running.session.saving import SavingTrial
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
 _LONGEST_REMARK = 500  # characters
+_MOST_CURVES = 24  # quantities of which a learner may tell
+_PERIOD = 5.0  # seconds between two notes of how far a round is
 _FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))  # with it texts of an OSError begin
 
 
@@ -74,6 +77,9 @@ class CaseRounds:
         # Within the step that is under way, if it is one of a stream; examined: (samples, rounds begun, rounds ended).
         self._answered: dict[Asked, Predictions] = {}
         self._examined: list[tuple[int, int, int]] = []
+        self._curves: dict[str, list[tuple[float, float]]] = {}  # of the call that is under way
+        self._now: dict[str, object] = {}
+        self._noted = -math.inf
         self.learner = make_learner(self._handle)
         folder, seed = self._store.folder(self._id), request.case.seed
         self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
@@ -104,8 +110,13 @@ class CaseRounds:
 
     def _handle(self, name: str, told: Message) -> Message | None:
         if name == "progress":
-            said = read(Progress, told.body)
-            self._report(said.model_dump(exclude_none=True))
+            said = read(Progress, told.body).model_dump(exclude_none=True)
+            self._report(said)
+            for quantity, value in said.get("numbers", {}).items():
+                if len(self._curves) < _MOST_CURVES or quantity in self._curves:
+                    self._curves.setdefault(quantity, []).append((said["fraction"], value))
+            if time.monotonic() > self._noted + _PERIOD:
+                self._note_running(said)
             return None
         if name == "feed":
             return self._data_server.hand_out(read(FeedCall, told.body))
@@ -149,7 +160,7 @@ class CaseRounds:
         self._begin(index)
         self._say(index, len(names), "train")
         gate_before = self._gate_score(index) if index > 1 or self._predicts_untrained else None
-        self._train(index)
+        curves = self._train(index)
         with self._store.new_round(self._id, index) as folder:
             self._save(folder)
             adopted, scores = self._pass_gate(index, gate_before, folder)
@@ -159,7 +170,8 @@ class CaseRounds:
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             said = (result.remark, self._examination.broken_down(predictions, index))
-            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(trial))
+            remark = "; ".join(filter(None, said))
+            result = replace(result, remark=remark, unsaved=self._unsaved(trial), curves=curves)
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._answered | predictions)
@@ -173,7 +185,13 @@ class CaseRounds:
         self._examination.spent = NOTHING_SPENT
         self.learner.clear()
 
-    def _train(self, index: int) -> None:
+    def _train(self, index: int) -> Mapping[str, tuple[tuple[float, float], ...]]:
+        """What the learner told meanwhile, by name: (how much of the round was done, value)."""
+        self._curves = {}
+        self._taught(index)
+        return {name: tuple(points) for name, points in self._curves.items()}
+
+    def _taught(self, index: int) -> None:
         valid = None if self.ready.reference else self._feed.valid(index)
         if valid is None:
             self.learner.train(index, None, ())
@@ -232,7 +250,14 @@ class CaseRounds:
         now = {"round": index, "rounds": count, "doing": doing}
         state = getattr(self.learner, "state", None)  # of the round before
         self._report({**now, "peak_gpu_bytes": state and state.peak_gpu_bytes})
-        self._store.note_running(self._id, {**now, "since": time.time(), "pid": os.getpid()})
+        self._now = {**now, "since": time.time(), "pid": os.getpid()}
+        self._note_running({})
+
+    def _note_running(self, inside: Mapping[str, object]) -> None:
+        """inside: how far the round is, and what the learner says of it."""
+        self._noted = time.monotonic()
+        self._now |= inside
+        self._store.note_running(self._id, self._now)
 
     # --- evaluation ---------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError, closest
@@ -34,6 +35,7 @@ Share = tuple[int, int]
 """(k, n): the k-th, from 0, of n parts."""
 ALL: Share = (0, 1)
 _PERIOD = 0.1  # seconds between two reports of progress
+_NONE: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class CaseSession:
         budget = None if paradigm.reference else request.testenv.budget
         limits = (brief.rules.passes, None if budget is None else budget.passes)
         self._said = -math.inf  # when progress was told last
+        self._cells: dict[tuple[str, ...], tuple[int, int]] = {}  # by names of numbers, the hundredth they were told in
         self._passes = min((limit for limit in limits if limit is not None), default=None)
 
     # --- what paradigms use -------------------------------------------------------------------------------------
@@ -289,18 +292,29 @@ class CaseSession:
             "seed": self.seed,
             "folder": self._folder,
             "passes": self._passes,
-            "progress": lambda fraction: self._progress(index, fraction),
+            "progress": lambda fraction, **numbers: self._progress(index, fraction, numbers),
         }
         if not self.rules.training_labels:
             self._context["pretraining"] = True
         return self._context
 
-    def _progress(self, index: int, fraction: float) -> None:
-        if not self._brief.streams:  # the chunks of a stream are too short to tell how far each is
-            self._say(index, float(fraction), len(self._brief.rounds))
+    def _progress(self, index: int, fraction: float, numbers: Mapping[str, float]) -> None:
+        """Numbers become curves: once for each hundredth of a round, however fast it goes."""
+        if self._brief.streams:  # the chunks of a stream are too short to tell how far each is
+            return
+        known = {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
+        names, cell = tuple(known), (index, int(100 * fraction + 1e-9))
+        if known and self._cells.get(names) != cell:
+            self._cells[names], self._said = cell, -math.inf
+        else:
+            known = {}
+        self._say(index, float(fraction), len(self._brief.rounds), known)
 
-    def _say(self, round_: int, fraction: float, rounds: int | None = None) -> None:
+    def _say(
+        self, round_: int, fraction: float, rounds: int | None = None, numbers: Mapping[str, float] = _NONE
+    ) -> None:
         """For eyes: not more often than they can see."""
         if (now := time.monotonic()) - self._said >= _PERIOD:
             self._said = now
-            self.keeper.note("progress", Progress(round=round_, fraction=fraction, rounds=rounds).model_dump())
+            said = Progress(round=round_, fraction=fraction, rounds=rounds, numbers=numbers or None)
+            self.keeper.note("progress", said.model_dump())

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ianvs.results.report.charts.critical_difference import groups_not_apart
-from ianvs.results.report.charts.lines import curve_chart, interval_chart
+from ianvs.results.report.charts.lines import curve_chart, interval_chart, stream_chart
 from ianvs.results.report.charts.points import Point, point_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, series
 from ianvs.results.report.charts.svg import Frame, Scale, classes, dots, figure, nice_scale, num, slanted, tag, text
@@ -16,7 +16,8 @@ from ianvs.results.report.document import Picture, Table, text_table
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import COSTS, RowKey
 from ianvs.results.report.ranking import ExamSignificance
-from ianvs.results.report.row_scores import BY_PART, RowScore
+from ianvs.results.report.row_scores import BY_PART, RowScore, StreamLine
+from ianvs.results.report.training_curves import TrainingCurves
 from ianvs.results.report.values import fit, shown_number, slug
 from ianvs.results.stats.pairs import comparison_bars
 
@@ -48,14 +49,23 @@ class ExamCharts:
 
 
 def exam_charts(
-    key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], scores: Mapping[str, Scores]
+    key: str,
+    leaderboard: Leaderboard,
+    exam: str,
+    rows: Sequence[ShownRow],
+    scores: Mapping[str, Scores],
+    training: TrainingCurves,
 ) -> ExamCharts:
     """key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
     first = next(iter(scores.values()), {})
     whole = (found for name, found in scores.items() if not name.startswith(BY_PART))
     curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(whole))
     return ExamCharts(
-        [*_how_sure(f"{key}i", leaderboard, exam, rows), *(one for one in curves if one)],
+        [
+            *_how_sure(f"{key}i", leaderboard, exam, rows),
+            *(one for one in curves if one),
+            *_told(f"{key}t", exam, rows, training),
+        ],
         [*_stability(f"{key}p", exam, rows, first), *_costs(f"{key}k", leaderboard, exam, rows)],
         *_panels(f"{key}f", rows, first),
     )
@@ -76,6 +86,19 @@ def _learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scor
     )
     legend = series([one for one, _ in shown])
     return Picture(f"learning-{file_part(exam)}{slug(score)}", title, svg, note, legend, numbers)
+
+
+def _told(key: str, exam: str, rows: Sequence[ShownRow], training: TrainingCurves) -> Iterator[Picture]:
+    """A chart for each quantity that learners told of while they were trained."""
+    for n, name in enumerate(training.names):
+        told = training.of(name)
+        lines = {one.key: StreamLine(*told[one.key]) for one in rows if one.key in told}
+        said, title = name.replace("_", " "), f"Training: {name.replace('_', ' ')}, as learners tell"
+        ends = np.arange(1, 1 + math.ceil(max((line.samples[-1] for line in lines.values()), default=0)))
+        if svg := stream_chart(f"{key}{n}", rows, lines, ends, said, title, "rounds"):
+            note = "Mean and one standard deviation over seeds. Learners say it themselves; nothing checks it."
+            legend = series([one for one in rows if one.key in lines])
+            yield Picture(f"training-{file_part(exam)}{slug(name)}", title, svg, note, legend)
 
 
 def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:

@@ -67,9 +67,10 @@ def stream_chart(
     ends: NDArray[np.int64],
     score: str,
     title: str,
+    across: str = "training samples so far (upright lines: ends of rounds)",
 ) -> Markup:
-    """The mean score on what has begun to arrive over the training samples so far. ends: where rounds end. "" where no
-    row was examined twice."""
+    """The mean score on what has begun to arrive over the training samples so far, or whatever is meant by `across`.
+    ends: where rounds end. "" where no row was examined twice."""
     shown = [(one, lines[one.key]) for one in rows if one.key in lines]
     if max((len(line.samples) for _, line in shown), default=0) < 2:
         return Markup("")
@@ -84,9 +85,7 @@ def stream_chart(
         said = f"{one.label}: {line.mean[0]:.3f} at first, {line.mean[-1]:.3f} at the end"
         drawn.append(_line(frame, one, line.samples.tolist(), line.mean, line.spread, unit, said))
     about = f"{len(shown)} lines. Upright lines are ends of rounds."
-    axes = frame.drawn(
-        "training samples so far (upright lines: ends of rounds)", fit(f"mean {score} on what has begun", 60)
-    )
+    axes = frame.drawn(across, fit(score, 60))
     return figure(key, *frame.size, title, about, axes, tag("g", *upright, class_="axes"), *drawn, class_="chart")
 
 

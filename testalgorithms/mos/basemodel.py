@@ -1,0 +1,136 @@
+"""Model surgery."""
+
+from copy import deepcopy
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, log_softmax, normalize
+
+from ianvs.authoring import FrozenBody, own_classes_mask, transformer_of
+from ianvs.testalgorithms.body_tuning import Adapted
+from ianvs.testalgorithms.growing import Growing
+from ianvs.testalgorithms.slca.basemodel import SLCA
+
+CLOSE = 0.8  # temperature of the loss that keeps features apart, as in the authors' code
+NEVER = -1e9  # what is added to the outputs of a class that was not taught
+LOOKS = 4  # sets of adapters that a sample is looked at with, at most
+
+
+class Merged(Adapted):
+    """(N, C, H, W) -> (N, F): a frozen transformer with adapters that learn, beside `kept` ones of rounds before.
+
+    said: (N, F), the features of the samples seen last.
+    """
+
+    def __init__(self, frozen, bottleneck, rounds):
+        super().__init__(frozen, bottleneck)
+        self.kept = nn.ModuleList(deepcopy(self.adapters).requires_grad_(False) for _ in range(rounds))
+
+    def forward(self, x):
+        self.said = super().forward(x)
+        return self.said
+
+    def by_round(self, x):
+        """(N, T, F): features with the adapters of each round."""
+        transformer = self.frozen.body
+        tokens = transformer.tokens(x)
+        encoded = (transformer.encode(tokens, adapters=dict(enumerate(one))) for one in self.kept)
+        return torch.stack([transformer.pooled(one) for one in encoded], 1)
+
+
+class MOS(Growing, SLCA):
+    """Model surgery (MOS; Sun et al. 2025, arXiv 2412.09441).
+
+    A set of adapters A and a head learn each round, from where the round before ended, by the cross-entropy of the
+    round's own classes; after each step A <- (1 - merging) A + merging mean(A_1, ..., A_t-1). Then A_t is A, and the
+    head is aligned as in SLCA, by features of all classes. A sample's first A_i is that of the round of the class whose
+    mean feature with A_1 is nearest by cosine; the class that the head then answers says the next i, until it stays.
+    The answer is the largest of softmax(z_i) + softmax(T cos).
+
+    bottleneck: units of an adapter. contrast: weight of -log softmax(M M' / .8)_jj, mean over j, M the batch's features
+    below the means of earlier classes, as in the authors' code. alignment_learning_rate: the head goes on from there.
+    """
+
+    def __init__(
+        self,
+        *,
+        bottleneck: int = 16,
+        merging: float = 0.1,
+        contrast: float = 0.1,
+        head_learning_rate: float = 0.003,
+        alignment_learning_rate: float = 0.005,
+        alignment_epochs: int = 30,
+        alignment_samples: int = 240,
+        **training,
+    ):
+        theirs = {"learning_rate": 0.03, "epochs": 20, "batch_size": 48, "decay": "cosine", "milestones": ()}
+        alignment = {"alignment_epochs": alignment_epochs, "alignment_samples": alignment_samples}
+        rates = {"head_learning_rate": head_learning_rate, "temperature": None, "drift": 0.0}
+        super().__init__(**{"network": "vit", **theirs, **alignment, **rates, **training})
+        self.alignment_rate = alignment_learning_rate
+        self.bottleneck, self.merging, self.contrast = bottleneck, merging, contrast
+        self.prototypes = {}  # c: (F,), its mean feature with A_1
+
+    def build_network(self, input_shape, num_classes):
+        transformer, head = transformer_of(super().build_network(input_shape, num_classes))
+        return nn.Sequential(Merged(FrozenBody(transformer), self.bottleneck, self.grown), head)
+
+    def before_round(self, data):
+        body, head = self.network
+        self.own = own_classes_mask(data, head.out_features)
+        earlier = [one.parameters() for one in body.kept]
+        together = zip(body.adapters.parameters(), *earlier, strict=True)
+        self.merged = [(p, torch.stack(same).mean(0)) for p, *same in together if same]
+        means = [torch.zeros(0, head.in_features), *(self.classes[c][1][None] for c in sorted(self.classes))]
+        self.means = torch.cat(means).to(data.device)
+
+    def loss(self, batch):
+        loss = super().loss(batch)
+        if not loss.requires_grad or batch.pretraining:
+            return loss
+        f = self.network[0].said
+        M = torch.cat([self.means.to(f), f])
+        return loss + self.contrast * cross_entropy(M @ M.T / CLOSE, torch.arange(len(M), device=M.device))
+
+    @torch.no_grad()
+    def after_step(self, x, y, epoch, step):
+        for p, mean in self.merged:
+            p.lerp_(mean, self.merging)
+
+    def after_round(self, data):
+        known, body = data.labelled(), self.network[0]
+        own = known.y.unique().tolist()
+        if own:
+            body.kept.append(deepcopy(body.adapters).requires_grad_(False))
+            self.grown += 1
+            self.take_up(known, own)
+            for c in own:
+                first = self.each(known.x[known.y == c], lambda x: body.by_round(x)[:, 0])
+                self.prototypes[c] = first.double().mean(0).float().cpu()
+        if self.rounds > 1:
+            self.align(self.network[-1], data.generator("alignment"), data.device)
+
+    def answers(self, x, mask):
+        body, head = self.network
+        if not self.prototypes:
+            return super().answers(x, mask)
+        classes = sorted(self.prototypes)
+        f = body.by_round(x)
+        taught, round_of = torch.full((head.out_features,), NEVER), torch.zeros(head.out_features, dtype=torch.long)
+        taught[classes], round_of[classes] = 0.0, torch.tensor([self.classes[c][0] - 1 for c in classes])
+        p = torch.zeros(head.weight.shape)
+        p[classes] = torch.stack([self.prototypes[c] for c in classes])
+        taught, round_of, p = taught.to(f), round_of.to(f.device), p.to(f)
+        allowed = taught if mask is None else taught + mask
+        near, z = self.grown * normalize(f[:, 0]) @ normalize(p).T + allowed, head(f) + allowed
+        own, i = torch.arange(len(x), device=f.device), round_of[near.argmax(1)]
+        for _ in range(LOOKS - 1):
+            i = round_of[z[own, i].argmax(1)]
+        return torch.logaddexp(log_softmax(z[own, i], 1), log_softmax(near, 1))
+
+    def state(self):
+        return {**super().state(), "prototypes": self.prototypes}
+
+    def restore(self, state):
+        super().restore(state)
+        self.prototypes = state["prototypes"]
