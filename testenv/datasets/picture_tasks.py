@@ -38,7 +38,7 @@ QUESTIONS = {
     "count": ("How many are there?", "Answer with a number."),
 }
 SAME, SHARED = "Describe it with one word.", "Answer the question with a letter."
-_NOISE, _DARK = 24, 30  # of the background: grey levels that are drawn, and the darkest of them
+_DARK = 48  # levels of red, green and blue of which the ground is drawn
 
 
 class _Thing:
@@ -50,12 +50,12 @@ class _Thing:
         top, left = divmod(self.corner, 2)
         chosen = sorted(draw.permutation(4)[: self.count].tolist())
         self.places = [(2 * CELL * top + CELL * (c // 2), 2 * CELL * left + CELL * (c % 2)) for c in chosen]
-        self.dirt = draw.integers(_DARK, _DARK + _NOISE, (SIDE, SIDE, 1))
+        self.ground = draw.integers(0, _DARK, 3).tolist()
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
         """(32, 32, 3) uint8."""
-        found = np.repeat(self.dirt, 3, axis=2).astype(np.uint8)
+        found = np.full((SIDE, SIDE, 3), self.ground, np.uint8)
         for y, x in self.places:
             found[y : y + CELL, x : x + CELL][_stencil(SHAPES[self.shape])] = [*COLOURS.values()][self.colour]
         return found

@@ -136,8 +136,11 @@ def format_follow(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def perception(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of right replies among those of the form that was asked for; undefined where there is none."""
-    pairs = ((place, turn, reply or "", right) for place, turn, right, reply in pairs_of(record))
-    formed = [(place, turn, right_share(said, right)) for place, turn, said, right in pairs if follows(said, right)]
+    formed = [
+        (place, turn, max(shares))
+        for place, turn, references, reply in pairs_of(record)
+        if (shares := [right_share(reply or "", right) for right in references if follows(reply or "", right)])
+    ]
     rows = in_rows([(place, turn) for place, turn, _ in formed], [share for *_, share in formed])
     full = np.full((len(record.y_true), rows.shape[1]), np.nan)  # type: ignore[arg-type]
     full[: len(rows)] = rows
