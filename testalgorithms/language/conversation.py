@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.base.picture import Picture, Pictures
+from ianvs.base.kept_pictures import Picture, Pictures
 from ianvs.testalgorithms.language.sight import MARK, Sight
 
 PLAIN_TEMPLATE = (

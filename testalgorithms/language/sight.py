@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ianvs.base.errors import PluginError
-from ianvs.base.picture import Picture
+from ianvs.base.kept_pictures import Picture
 
 MARK = "<image>"  # stands in a text where a picture belongs
 KINDS = ("llava", "vipllava")  # of transformers' configurations: K = (S / patch)^2 tokens for each picture

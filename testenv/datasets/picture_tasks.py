@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ianvs.base.errors import Problem
-from ianvs.base.picture import Picture
+from ianvs.base.kept_pictures import Picture
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.conversation_forms import Conversation

@@ -96,7 +96,8 @@ def test_the_same_question_contradicts_itself_and_a_shared_format_is_a_letter():
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"tasks": 7}, "1 to 6"), ({"tasks": ["shape", "smell"]}, "some of"), ({"tasks": ["shape", "shape"]}, "some of"),
-     ({"tasks": 4, "instruction": "same"}, "1 to 3"), ({"instruction": "same", "tasks": 2, "format": "shared"}, "Keep")],
+     ({"tasks": 4, "instruction": "same"}, "1 to 3"),
+     ({"instruction": "same", "tasks": 2, "format": "shared"}, "Keep")],
 )  # fmt: skip
 def test_wrong_options_are_refused(options, said):
     [problem] = data.checked(DatasetSpec(name="picture_tasks", options=options)).problems

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ianvs.base.errors import PluginError
-from ianvs.base.picture import Picture, Pictures
+from ianvs.base.kept_pictures import Picture, Pictures
 from ianvs.testalgorithms.language import Conversation, Encoded, LanguageLearner, VisionLanguageLearner
 from ianvs.testalgorithms.language.agem.basemodel import AGEM
 from ianvs.testalgorithms.language.cia.basemodel import CIA

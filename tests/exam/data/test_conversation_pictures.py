@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from ianvs.base.errors import DataError
-from ianvs.base.picture import Picture, Pictures
+from ianvs.base.kept_pictures import Picture, Pictures
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.conversation_forms import Form

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
-from ianvs.base.picture import Picture
+from ianvs.base.kept_pictures import Picture
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_pictures import MARK, MARKS, PARTS, PictureFiles, has_parts, names_in
 from ianvs.exam.data.records import Slip as Slip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import DataError
-from ianvs.base.picture import Picture
+from ianvs.base.kept_pictures import Picture
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.contents import Say, contents
 from ianvs.exam.data.records import Slip

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Place, Problem, closest, one_line
-from ianvs.base.picture import Pictures
+from ianvs.base.kept_pictures import Pictures
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, Slip, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.picture import Picture, Pictures
+from ianvs.base.kept_pictures import Picture, Pictures
 from ianvs.processes.sealing.peer import RemoteError
 
 Spec = Mapping[str, Any]
