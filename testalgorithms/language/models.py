@@ -201,7 +201,7 @@ def adapter(options: ModelOptions) -> Any:
         lora_alpha=options.lora_alpha,  # type: ignore[arg-type]
         lora_dropout=options.lora_dropout,
         target_modules=modules if isinstance(modules, str) else list(modules),
-        exclude_modules=rf".*({TOWER}|{PROJECTOR})\..*",  # of a model that sees, the language part is adapted
+        exclude_modules=rf".*({TOWER}|{PROJECTOR})\..*" if _sees(options) else None,  # the language part alone
     )
     if options.tuning == "moelora":
         from ianvs.testalgorithms.language.experts import with_experts
@@ -265,6 +265,12 @@ def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
     if not getattr(tokenizer, "chat_template", None):
         tokenizer.chat_template = getattr(processor, "chat_template", None)
     return Sight.of(config, processor.image_processor)
+
+
+def _sees(options: ModelOptions) -> bool:
+    if options.tiny:
+        return options.base_model in TINY_VISION
+    return not place_of(options.base_model).gguf and _config(options).model_type in KINDS
 
 
 def _tiny_config(options: ModelOptions, tokenizer: Any) -> Any:
