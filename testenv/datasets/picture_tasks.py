@@ -71,12 +71,13 @@ class _Thing:
 def _stencil(shape: str) -> NDArray[np.bool_]:
     """(8, 8) where a thing is."""
     y, x = np.mgrid[:CELL, :CELL] - 3.0
-    return {
+    found: NDArray[np.bool_] = {
         "square": (abs(x) <= 3) & (abs(y) <= 3),
         "disc": (x**2 + y**2 <= 11) & (x**2 + y**2 > 2),
         "triangle": (abs(x) <= (y + 3) / 2) & (y <= 3),
         "cross": ((abs(x) <= 1) | (abs(y) <= 1)) & (abs(x) <= 3) & (abs(y) <= 3),
     }[shape]
+    return found
 
 
 class PictureTasks(Source):

@@ -51,12 +51,14 @@ class Picture:
     @property
     def size(self) -> tuple[int, int]:
         """(height, width), by the head of what is held."""
-        return self._opened(lambda image: (image.height, image.width))
+        size: tuple[int, int] = self._opened(lambda image: (image.height, image.width))
+        return size
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
         """(H, W, 3) RGB, decoded anew each time."""
-        return self._opened(lambda image: np.array(image.convert("RGB"), np.uint8))
+        pixels: NDArray[np.uint8] = self._opened(lambda image: np.array(image.convert("RGB"), np.uint8))
+        return pixels
 
     def apart(self) -> "Picture":
         """The same, which keeps nothing else in memory."""

@@ -46,10 +46,10 @@ class Conversation:
 class Form:
     """A form by the fields that tell it from the others; one with more of them goes before one with less.
 
-    turns: what a record holds, (system prompt, what the user says, what the assistant replies), and perhaps the names of
-    pictures in the order of their marks <image>; without these they are those of `image`, `images`, and the parts of
-    messages. topic: the field that names a conversation's topic. replies: the field that may list several right ones (or
-    hold {"text": such a list}), of which the first is learnt. unlearnt: the turns, from 0 on, that are not to be learnt.
+    turns: what a record holds, (system prompt, what the user says, what the assistant replies), and perhaps the names
+    of pictures in the order of their marks <image>; without these they are those of `image`, `images`, and the parts
+    of messages. topic: the field that names a conversation's topic. replies: the field that may list several right ones
+    (or hold {"text": such a list}), of which the first is learnt. unlearnt: turns, from 0 on, that are not learnt.
     when: of fields that other data have, too, what a record has to hold for its file to be one of conversations. Such a
     form gives way to others.
     """

@@ -52,8 +52,8 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     def told(index: int, slip: Slip) -> Problem:
         return Problem(slip.message, records.place(index, *slip.steps))
 
-    known = spec.domain, spec.pictures
-    return conversations_listing(records.values, stem_of(records.path), records.path, records.lines, told, *known)
+    stem, options = stem_of(records.path), (spec.domain, spec.pictures)
+    return conversations_listing(records.values, stem, records.path, records.lines, told, *options)
 
 
 def conversations_listing(
