@@ -13,7 +13,7 @@ import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.testenv.metrics.text import TextPairs, by_pair, in_parts, in_rows, pairs_of
+from ianvs.testenv.metrics.text import TextPairs, by_pair, in_parts, in_rows, turns_of
 
 COIN = "Chen et al. 2024 (CoIN, arXiv 2403.08350)"
 HUMANS = 10  # asked each question of VQAv2, TextVQA and VizWiz
@@ -138,7 +138,7 @@ def perception(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of right replies among those of the form that was asked for; undefined where there is none."""
     formed = [
         (place, turn, max(shares))
-        for place, turn, references, reply in pairs_of(record)
+        for place, turn, references, reply in turns_of(record)
         if (shares := [right_share(reply or "", right) for right in references if follows(reply or "", right)])
     ]
     rows = in_rows([(place, turn) for place, turn, _ in formed], [share for *_, share in formed])

@@ -31,11 +31,6 @@ _WORD = re.compile(
 _BLOCK = 1 << 19  # characters of texts that are compared at once
 
 
-def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | None]]:
-    """(conversation, turn, both from 0, the reference that is taught, reply or None), as `turns_of`."""
-    return ((index, turn, references[0], reply) for index, turn, references, reply in turns_of(record))
-
-
 def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
     """(conversation, turn, both from 0, references, reply or None) of every turn of every conversation, in order.
 

@@ -236,6 +236,7 @@ TALKERS = {
     "language, cia": talker("cia", "CIA"),
     "language, o-lora": talker("olora", "OLoRA", **ADAPTER),
     "language, multi-task": talker("multi_task", "MultiTask"),
+    "language, shuffled pictures": talker("shuffled_pictures", "ShuffledPictures"),
 }
 
 EVERY = {**CLASSIFIERS, **TOLD_THE_TASK, **TRANSFORMERS, **SEGMENTERS, **SHAPES, **TALKERS}

@@ -153,7 +153,7 @@ def test_validate_refuses_with_the_file_and_the_line(tmp_path: Path, slip: str) 
 def test_options_are_checked(tmp_path: Path) -> None:
     for number, (layout, before, after, words) in enumerate((
         ("yolo", "name: yolo", "name: yolo, part: val", "no option 'part'"),
-        ("coco", "train_pictures: train2017, ", "", "'train_pictures' of the dataset coco"),
+        ("coco", "train_pictures: train2017, ", "", "the dataset coco needs the option 'train_pictures'"),
         ("pcb", ", test_list: val.txt", "", "give `train_list` and `test_list`, or none"),
         ("voc", ", root: ./data", "", "voc needs `root`"),
     )):  # fmt: skip

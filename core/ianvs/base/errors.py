@@ -119,7 +119,7 @@ def author_place(error: BaseException) -> str:
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
         if not file.startswith((*known, "<")) and frame.f_globals.get("__name__", "").partition(".")[0] != "ianvs":
-            place = f"{shown_path(file)}:{line}: "
+            place = f"{Path(file).name}:{line}: "
     return place
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import find
 from ianvs.testenv.metrics import defined_in, text
-from ianvs.testenv.metrics.text import lcs_length, normalised, pairs_of, words
+from ianvs.testenv.metrics.text import lcs_length, normalised, turns_of, words
 from tests.testenv.metrics.replies import record
 
 SCORES = {metric.name: metric for metric in defined_in(text)}
@@ -168,7 +168,7 @@ def test_nothing_to_answer_is_no_score():
 )
 def test_what_can_not_be_paired_is_refused(references, replies, why):
     with pytest.raises(ValueError, match=why):
-        list(pairs_of(record(references, replies)))
+        list(turns_of(record(references, replies)))
 
 
 SEVERAL = [["Ann leads.", "four"], ["It rains."], ["Oslo"]]
