@@ -55,7 +55,9 @@ def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[C
     """
     replies = [()] * len(x) if y is None else [tuple(map(str, said)) for said in y]
     return [
-        Conversation(tuple(map(str, asked["user"])), said, asked.get("system"), tuple(asked.get("unlearnt", ())))
+        Conversation(
+            tuple(map(str, asked["user"])), said, asked.get("system"), unlearnt=tuple(asked.get("unlearnt", ()))
+        )
         for asked, said in zip(x, replies, strict=True)
     ]
 

@@ -51,7 +51,7 @@ class ConversationMemory:
         """Take over what `state` returned."""
         self._keys = list(state["keys"])
         self.conversations = [
-            Conversation(tuple(user), tuple(said), system, tuple(*unlearnt))
+            Conversation(tuple(user), tuple(said), system, unlearnt=tuple(*unlearnt))
             for user, said, system, *unlearnt in state["conversations"]
         ]
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ianvs.cli.parser import positive
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -50,18 +48,18 @@ def add_commands(commands: Any) -> None:
 
 
 def _add_streets(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--train", type=positive, default=120, metavar="N", help="training pictures a domain (120)")
-    parser.add_argument("--test", type=positive, default=40, metavar="N", help="test pictures a domain (40)")
-    parser.add_argument("--size", type=positive, nargs=2, default=(64, 128), metavar=("H", "W"), help="(64 128)")
+    parser.add_argument("--train", type=_positive, default=120, metavar="N", help="training pictures a domain (120)")
+    parser.add_argument("--test", type=_positive, default=40, metavar="N", help="test pictures a domain (40)")
+    parser.add_argument("--size", type=_positive, nargs=2, default=(64, 128), metavar=("H", "W"), help="(64 128)")
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="another seed, other scenes (0)")
     parser.set_defaults(command=_streets)
 
 
 def _add_clear_drift(parser: argparse.ArgumentParser) -> None:
     each = "pictures of each class in each bucket"
-    parser.add_argument("--train", type=positive, default=30, metavar="N", help=f"training {each} (30)")
-    parser.add_argument("--test", type=positive, default=15, metavar="N", help=f"test {each} (15)")
-    parser.add_argument("--size", type=positive, default=32, metavar="N", help="height and width (32)")
+    parser.add_argument("--train", type=_positive, default=30, metavar="N", help=f"training {each} (30)")
+    parser.add_argument("--test", type=_positive, default=15, metavar="N", help=f"test {each} (15)")
+    parser.add_argument("--size", type=_positive, default=32, metavar="N", help="height and width (32)")
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="another seed, other pictures (0)")
     parser.set_defaults(command=_clear_drift)
 
@@ -162,6 +160,12 @@ def _progress() -> Iterator[Progress]:
     with Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("pictures", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _positive(text: str) -> int:
+    if (number := _natural(text)) == 0:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
 
 
 def _natural(text: str) -> int:

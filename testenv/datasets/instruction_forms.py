@@ -72,8 +72,8 @@ def _dialogue(
     role_key: str = "role",
     text_key: str = "content",
     roles: Mapping[str, str] = _ROLES,
-) -> tuple[str | None, list[str], list[str], list[int]]:
-    """Lists of messages, each with a role, that go on from one field to the next; the turns of weight 0."""
+) -> tuple[str | None, list[str], list[str]]:
+    """Lists of messages, each with a role, that go on from one field to the next."""
     messages: list[tuple[Mapping[str, Any], Steps]] = []
     for field in fields:
         items = _items(record, field)
@@ -82,7 +82,6 @@ def _dialogue(
     system = _system(record)
     user: list[str] = []
     assistant: list[str] = []
-    unlearnt: list[int] = []
     before = ""
     for number, (message, where) in enumerate(messages):
         written = text_at(message, role_key, where)
@@ -113,8 +112,6 @@ def _dialogue(
         else:
             if len(user) == len(assistant):
                 raise Slip("this reply of the assistant has no message of the user before it.", *where)
-            if not _is_learnt(message, where):
-                unlearnt.append(len(assistant))
             asked = [f"<tool_call>\n{text}\n</tool_call>"] if role == "call" else [text, *_calls(calls, where)]
             assistant.append("\n".join(filter(None, asked)))
     if not assistant:
@@ -123,15 +120,20 @@ def _dialogue(
     if len(user) > len(assistant):
         message_ = "ends with a message of the user; every turn needs a reply. Add it, or take the message out."
         raise Slip(message_, *messages[-1][1])
-    return system, user, assistant, unlearnt
+    return system, user, assistant
 
 
-def _is_learnt(message: Mapping[str, Any], where: Steps) -> bool:
-    """By its weight, as OpenAI, Mistral and axolotl name it."""
-    weight = message.get("weight")
-    if weight not in (None, 0, 1):
-        raise Slip(f"'weight' is {weight!r}; expected 1, or 0 for a reply that is not to be learnt.", *where, "weight")
-    return weight != 0
+def _of_weight_0(
+    record: Mapping[str, Any], fields: Sequence[str], role_key: str = "role", roles: Mapping[str, str] = _ROLES
+) -> list[int]:
+    """The turns whose replies have the weight 0, as OpenAI, Mistral and axolotl name it; of what `_dialogue` reads."""
+    placed = [((field, position), message) for field in fields for position, message in enumerate(record[field])]
+    said = [(where, message) for where, message in placed if roles[message[role_key]] in ("assistant", "call")]
+    for where, message in said:
+        if message.get("weight") not in (None, 0, 1):
+            told = f"'weight' is {message['weight']!r}; expected 1, or 0 for a reply that is not to be learnt."
+            raise Slip(told, *where, "weight")
+    return [turn for turn, (_, message) in enumerate(said) if message.get("weight", 1) == 0]
 
 
 def _calls(calls: Any, where: Steps) -> list[str]:
@@ -282,11 +284,13 @@ def _has_choices(record: Mapping[str, Any]) -> bool:
 
 
 _LLAVA = partial(_dialogue, fields=("conversations",), role_key="from", text_key="value", roles=_SPEAKERS)
+_LLAVA_WEIGHTS = partial(_of_weight_0, fields=("conversations",), role_key="from", roles=_SPEAKERS)
+_MESSAGES = partial(_dialogue, fields=("messages",))
 
 FORMS = (
-    Form("messages", ("messages",), partial(_dialogue, fields=("messages",))),
+    Form("messages", ("messages",), _MESSAGES, unlearnt=partial(_of_weight_0, fields=("messages",))),
     Form("ShareGPT", ("conversation",), _sharegpt),
-    Form("LLaVA", ("conversations",), _LLAVA),
+    Form("LLaVA", ("conversations",), _LLAVA, unlearnt=_LLAVA_WEIGHTS),
     Form("Alpaca", ("instruction",), _alpaca),
     Form("Dolly", ("instruction", "response"), _dolly, topic="category"),
     Form("query-response", ("query", "response"), _query_response),

@@ -8,8 +8,10 @@ from ianvs.testenv.data_types.detection.detection_metrics import DETECTION
 from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
 from ianvs.testenv.data_types.regression import regression_metrics
 from ianvs.testenv.metrics import (
+    answer_scores,
     benchmarks,
     classification,
+    general_change,
     hierarchies,
     online,
     overlap,
@@ -35,8 +37,8 @@ METRICS = (
     *hierarchies.AT_DEPTHS,
     *defined_in(hierarchies, overlap, unseen_detection, routing),
     semantic_similarity,
-    *defined_in(text, token_scores),
+    *defined_in(text, token_scores, answer_scores),
     *DETECTION, *MULTILABEL,
-    *defined_in(regression_metrics, survey, online, suites, benchmarks),
+    *defined_in(regression_metrics, survey, online, suites, benchmarks, general_change),
 )  # fmt: skip
 """In the order in which they are listed."""

@@ -81,7 +81,8 @@ def exact_match(record: EvaluationRecord) -> float:
     if record.y_true is None or record.y_pred is None:
         raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
     kind = getattr(record.y_true, "dtype", np.dtype(object)).kind
-    if np.ndim(record.y_true) > 1 or kind == "f" or isinstance(record.y_true, Ragged):
+    numbers = kind == "f" and len(record.y_true) > 0
+    if np.ndim(record.y_true) > 1 or numbers or isinstance(record.y_true, Ragged):
         raise ValueError("exact_match is for one label or text a sample, and answers of the same kind")
     if len(record.y_true) != len(record.y_pred):
         raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")

@@ -31,7 +31,12 @@ _WORD = re.compile(
 _BLOCK = 1 << 19  # characters of texts that are compared at once
 
 
-def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
+def pairs_of(record: EvaluationRecord) -> Iterator[tuple[int, int, str, str | None]]:
+    """(conversation, turn, both from 0, the reference that is taught, reply or None), as `turns_of`."""
+    return ((index, turn, references[0], reply) for index, turn, references, reply in turns_of(record))
+
+
+def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
     """(conversation, turn, both from 0, references, reply or None) of every turn of every conversation, in order.
 
     References are all right replies to a turn, the one that is taught first. A label that is a text counts as a
@@ -65,7 +70,7 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], It
     def rows(record: EvaluationRecord) -> Array:
         places, scores = list[tuple[int, int]](), list[float]()
         block, at, size = list[tuple[str, str]](), list[int](), 0
-        for conversation, turn, references, reply in pairs_of(record):
+        for conversation, turn, references, reply in turns_of(record):
             places.append((conversation, turn))
             scores.append(0.0)
             for reference in references if is_answer(reply) else ():
@@ -75,7 +80,7 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], It
             if size >= _BLOCK:
                 scores = _filled(scores, at, score(block))
                 block, at, size = [], [], 0
-        return in_rows(places, _filled(scores, at, score(block) if block else ()))
+        return in_rows(places, _filled(scores, at, score(block) if block else ()), count_of(record))
 
     return in_parts(name, record.by_sample(name, rows), record.topics)
 
@@ -91,11 +96,20 @@ def is_answer(reply: str | None) -> TypeGuard[str]:
     return reply is not None and bool(reply.strip())
 
 
-def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike) -> Array:
-    """(N, turns, ...) `values`, one for each (conversation, turn) of `places`; nan where there is no such turn."""
+def count_of(record: EvaluationRecord) -> int:
+    """How many conversations there are."""
+    return 0 if record.y_true is None else len(record.y_true)
+
+
+def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike, count: int = 0) -> Array:
+    """(N, turns, ...) `values`, one for each (conversation, turn) of `places`; nan where there is no such turn.
+
+    count: N, where the last conversations may have no turn.
+    """
     values = np.asarray(values, dtype=np.float64)
     at = np.array(places, dtype=np.int64).reshape(-1, 2)
-    shape = tuple(at.max(axis=0) + 1) if len(at) else (0, 0)
+    last, turns = tuple(at.max(axis=0) + 1) if len(at) else (0, 0)
+    shape = (max(count, last), turns)
     rows = np.full((*shape, *values.shape[1:]), np.nan)
     rows[at[:, 0], at[:, 1]] = values
     return rows

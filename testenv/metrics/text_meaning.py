@@ -16,7 +16,7 @@ from pydantic import Field
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.testenv.metrics.text import in_parts, in_rows, is_answer, pairs_of
+from ianvs.testenv.metrics.text import count_of, in_parts, in_rows, is_answer, turns_of
 from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encoder
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _Similarity:
     def _rows(self, record: EvaluationRecord) -> NDArray[np.float64]:
         """(N, turns, 2) cosine of each pair, and how it was answered; nan where there is no such turn."""
         places, both, how, at = list[tuple[int, int]](), list[tuple[int, int]](), list[int](), list[int]()
-        for conversation, turn, references, reply in pairs_of(record):
+        for conversation, turn, references, reply in turns_of(record):
             places.append((conversation, turn))
             for reference in references if is_answer(reply) else ():
                 both.append((self._texts.position(reference), self._texts.position(str(reply))))
@@ -95,7 +95,7 @@ class _Similarity:
             vectors, cut = self._texts.vectors(np.array(both))
             np.maximum.at(told[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1]))  # of several references the nearest
             np.maximum.at(told[:, 1], at, np.where(cut.any(axis=1), _CUT, _ANSWERED))
-        return in_rows(places, told)
+        return in_rows(places, told, count_of(record))
 
 
 class _Encoded:

@@ -56,6 +56,7 @@ class DomainIncremental(Scenario):
     is asked is the position of a class in its group (grouped_classes.py).
     streaming: of the data's own domains the last one is not taught, and after every round only those to come are asked
     (the streaming protocol of CLEAR, where one asks of a domain what one will teach of it).
+    asked_only: of the data's own domains those that are asked in every round, after the others, and never taught.
     """
 
     names: ClassVar[tuple[str, ...]] = ("domain-incremental", "DIL")
@@ -68,6 +69,7 @@ class DomainIncremental(Scenario):
     class_order: list[str | int] | None = None
     order_seed: int | None = Field(None, ge=0)
     streaming: bool = False
+    asked_only: list[str] = Field(default_factory=list)
     seed: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
@@ -83,6 +85,8 @@ class DomainIncremental(Scenario):
             raise ValueError(f"{' and '.join(ways)} are {len(ways)} ways to make domains. Keep one of them.")
         if ways and self.streaming:
             raise ValueError(f"`streaming` is for the data's own domains, and {ways[0]} makes some. Keep one of them.")
+        if self.asked_only and (ways or self.streaming):
+            raise ValueError("`asked_only` is for the data's own domains, all others of which are taught. Take it out.")
         if isinstance(self.rotation, list) and len(set(self.rotation)) < len(self.rotation):
             raise ValueError("`rotation` lists an angle twice; every angle is a domain of its own.")
         random = self.permutation or self.corruption is not None or isinstance(self.rotation, dict)
@@ -171,7 +175,8 @@ class DomainIncremental(Scenario):
             seed = self.seed or 0
             permuted = [(f"permutation {k}", Permutation(seed, k)) for k in range(2, request.rounds + 1)]
             return _made(request, [("identity", None), *permuted])
-        exam = natural_domains(request, _rules("domain-incremental"), untaught=int(self.streaming))
+        untaught = int(self.streaming)
+        exam = natural_domains(request, _rules("domain-incremental"), untaught, self.asked_only)
         return replace(exam, rules=replace(exam.rules, asked="future")) if self.streaming else exam
 
     def _corrupted(self) -> Iterator[tuple[str, Transform | None]]:

@@ -115,7 +115,7 @@ JOB_SLIPS = [
         "- accuracy: descend\n      - accuracy: ascend",
         "13:9: metric 'accuracy' is given twice. Sort by it once.",
     ),
-    ("\n      - accuracy: descend", " []", "11:14: sort_by is empty. Write a value."),
+    ("\n      - accuracy: descend", " []", "11:14: sort_by is empty. Write at least one."),
     (
         "print_table",
         "print_tabel",
@@ -151,7 +151,7 @@ JOB_SLIPS = [
     ("[all]", "all", "17:16: metrics should be a list, found the text 'all'. Write [all]."),
     ("workspace: ./workspace", "workspace: [a]", "3:14: expected a path, found a list."),
     ("workspace: ./workspace", "seeds: 3", "3:10: seeds should be a list, found the number 3. Write [3]."),
-    ("workspace: ./workspace", "seeds: []", "3:10: seeds is empty. Write a value."),
+    ("workspace: ./workspace", "seeds: []", "3:10: seeds is empty. Write at least one."),
     ("workspace: ./workspace", "seeds: [1, -1]", "3:14: an entry of seeds should be at least 0, found the number -1."),
     (
         "workspace: ./workspace",
@@ -278,7 +278,7 @@ TESTENV_SLIPS = [
     ("name: accuracy", "{name: own, url: own.py}", "6:24: there is no file 'own.py'. Looked for own.py."),
     ("name: accuracy", "3", "6:7: an entry of metrics should be text or a mapping, found the number 3."),
     ("\n    - name: accuracy", " accuracy", "5:12: metrics should be a list or a mapping, found the text 'accuracy'."),
-    ("\n    - name: accuracy", " []", "5:12: metrics is empty. Write a value."),
+    ("\n    - name: accuracy", " []", "5:12: metrics is empty. Write at least one."),
     (
         "  metrics:\n    - name: accuracy\n",
         "",
@@ -402,7 +402,7 @@ ALGORITHM_SLIPS = [
         "values: 3",
         "11:21: values of hyperparameter 'epochs' should be a list, found the number 3. Write [3].",
     ),
-    ("values: [1]", "values: []", "11:21: values of hyperparameter 'epochs' is empty. Write a value."),
+    ("values: [1]", "values: []", "11:21: values of hyperparameter 'epochs' is empty. Write at least one."),
     (
         "values: [1]",
         "values: [1, 2, 1.0]",

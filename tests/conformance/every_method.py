@@ -120,7 +120,7 @@ CLASSIFIERS = {
     "wa": classifier("wa", "WA", capacity=60),
     "lucir": classifier("lucir", "LUCIR", capacity=60),
     "bic": classifier("bic", "BiC", capacity=60, correction_epochs=10),
-    "dynamic er": classifier("dynamic_er", "DynamicER", capacity=60, head_epochs=2),
+    "dynamic er": classifier("dynamic_er", "DynamicER", capacity=60, head_epochs=10),
     "dynamic er, aligned": classifier("dynamic_er", "DynamicER", capacity=60, balance="align"),
     "foster": classifier("foster", "FOSTER", capacity=60),
     "mas": classifier("mas", "MAS"),

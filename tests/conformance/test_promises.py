@@ -195,7 +195,7 @@ WRONG = [
     ("language, agem", {"memory_batch": 0}, "memory_batch is"),
     ("language, cia", {"threshold": 1.5}, "threshold is"),
     ("language, cia", {"preset": "papr"}, "Did you mean 'paper'"),
-    ("language, cia", {"formula_side": "left"}, "'old' or 'new'"),
+    ("language, cia", {"formula_side": "left"}, "old, new"),
     ("language, cia", {"fallback": 1.5}, "between 0 and 1"),
     ("language, cia", {"init": "first"}, "before_first_step"),
     ("language, cia", {"beta": 1.5}, "beta is 1.5; it is a number from 0 to 1"),

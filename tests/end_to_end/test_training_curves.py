@@ -22,6 +22,8 @@ TELLING = edited(
     """        for step in range(1, 301):
             progress(step / 300, loss=seed + 1 / (round * step), pace=float("nan"))
         progress(1.0, held_out_loss=float(round))
+        for step in range(1, 301):
+            progress(step / 300, loss=0.0)
         for label in""",
 )
 
@@ -54,7 +56,7 @@ def test_a_run_in_lines_tells_how_far_a_round_is(lines):
     assert re.search(r"^majority, seed 1: round [1-5] of 5, \d+%, loss [12](\.\d+)?$", lines, re.M)
 
 
-def test_each_round_keeps_what_was_told_once_in_each_hundredth(results):
+def test_each_round_keeps_what_was_told_first_in_each_hundredth(results):
     for result in results:
         assert not result.rounds[0].curves
         for round_ in result.rounds[1:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -327,3 +328,21 @@ def test_multi_inference_lets_several_models_answer_each_sample(tmp_path):
         return str(failed.value)
 
     assert "task_remodeling, inference_integrate is missing" in in_child(message)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "right"])
+def test_for_its_own_tables_the_matrix_and_transfer_are_kept_as_ianvs_computes_them(tmp_path, name):
+    work = lifelong(tmp_path, "no-inference", "fwt_splitting")
+    file = Path(work.modules[0].url)
+    file.write_text(file.read_text().replace("def right(", f"def {name}("))
+    numbers, _, _ = finish(work, metrics(work))
+    kept = json.loads((tmp_path / "W/case/scores.json").read_text())
+    M = [[cell[name] for cell in row] for row in numbers["MATRIX"]["all"]]
+    gain = 0.0
+    for i in range(3):
+        for j in range(3):
+            gain += M[i + 1][j] - M[i][j]
+    # Ianvs looks for "accuracy" alone: of a score by another name it says 0, and shows empty rows.
+    assert kept["BWT"] == (gain / 9 if name == "accuracy" else 0) and gain
+    assert kept["MATRIX"].startswith("{'all': " + str(M[1:] if name == "accuracy" else [[], [], []]))
+    assert list(kept) == ["accuracy", *METRICS]

@@ -12,7 +12,7 @@ from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.cia.basemodel import CIA
 from ianvs.testalgorithms.language.conversation import Encoded, conversations_of
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
-from tests.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, taught
+from tests.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, asked, talks, taught
 
 BOTH = Talks(np.concatenate([FIRST.x, SECOND.x]), np.concatenate([FIRST.y, SECOND.y]))
 
@@ -117,3 +117,14 @@ def test_each_group_judges_its_own_conversations():
         alone._adopt(learner.network, learner.template.tokenizer)
         learner.set_weights(learner.shelf[group])
         assert alone.teacher_forced(Talks(BOTH.x[i : i + 1], BOTH.y[i : i + 1])) == [found[i]]
+
+
+def test_plain_texts_are_learnt_whole_and_have_no_reply():
+    texts = talks(*[(None, [])] * 3)
+    texts.y[:] = [["Bread costs two cents."], ["Milk costs six dimes."], ["The fair was at Old Fjord."]]
+    before, after = (taught(LanguageLearner(**{**SIZE, "epochs": epochs}), (texts,)) for epochs in (1, 30))
+    assert after.predict(asked(texts)) == [[], [], []]
+    first, last = (np.array(learner.teacher_forced(texts)) for learner in (before, after))
+    tokens = [len(after.template.tokenizer(text)["input_ids"]) + 1 for [text] in texts.y]  # and the end mark
+    assert last[:, 1].tolist() == [count - 1 for count in tokens]  # nothing comes before the first one
+    assert last[:, 0].sum() > first[:, 0].sum() and last[:, 2].sum() > first[:, 2].sum()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
+import sysconfig
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +110,17 @@ def shown_path(path: Path | str) -> str:
         return str(path)
     shown = os.path.relpath(path)
     return shown if not shown.startswith(os.pardir) else str(path)
+
+
+def author_place(error: BaseException) -> str:
+    """ "method.py:14: ", the last line on the way to the error that is neither ours nor a library's; "" without one."""
+    known = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if not file.startswith((*known, "<")) and frame.f_globals.get("__name__", "").partition(".")[0] != "ianvs":
+            place = f"{shown_path(file)}:{line}: "
+    return place
 
 
 def one_line(items: Sequence[object], limit: int = 12) -> str:

@@ -178,8 +178,7 @@ class RoundResult:
     cut_answers: int = 0  # texts that were longer than is kept of one
     sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
     unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back
-    curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
-    # What the learner told while it was trained, by name, such as its loss: (how much of the round was done, value)
+    curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # told: (share of it, value)
 
 
 SEALING_VERSION = 2

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import ianvs
-from ianvs.base.errors import IanvsError, closest, shown_path
+from ianvs.base.errors import IanvsError, closest, one_line, shown_path
 from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, listed
 from ianvs.cli.parser import add_command
@@ -30,12 +30,19 @@ _MEANT = {
 
 def add_list(commands: argparse._SubParsersAction[Any]) -> None:
     parser = add_command(commands, "list", "what can be named in the files: algorithms, scenarios, metrics, ...", _list)
-    parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"{', '.join(KINDS)}; without: how many there are")
     parser = add_command(commands, "show", "one of them: what it does, its options, their types and defaults", _show)
     parser.add_argument("name", metavar="NAME", help="as `ianvs list` has it, such as EWC or class-incremental")
+    parser.add_argument("--all", action="store_true", help="also what its base classes take and say")
 
 
 def _list(options: argparse.Namespace) -> int:
+    if options.kind is None:
+        for kind in KINDS:
+            names = [entry.name for entry in listed(kind)]
+            print(f"{kind:<{max(map(len, KINDS))}}  {one_line(names, 5)}")
+        print("\n`ianvs list KIND` says what each is.")
+        return 0
     if f"{options.kind}s" in KINDS:
         options.kind += "s"
     if options.kind not in KINDS:
@@ -63,7 +70,7 @@ def _list(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from ianvs.cli.catalogue.shown_entry import shown
 
-    print(shown(options.name))
+    print(shown(options.name, options.all))
     return 0
 
 

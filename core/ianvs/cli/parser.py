@@ -172,15 +172,16 @@ def warn(warnings: Sequence[Problem]) -> None:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def show(results: Results, job: str) -> None:
+def show(results: Results, job: str, *, explain: bool = False) -> None:
     """The leaderboard, and where its files are. job: what a further command has to say of the job."""
     from ianvs.results.report.terminal import render
     from ianvs.store.job_store import report_folder
 
-    render(results.leaderboard)
-    folder = report_folder(results.workspace / results.name)
-    print(f"\nfiles: {os.path.relpath(folder)}")
+    render(results.leaderboard, explain=explain)
     if failed := results.leaderboard.failures:
         row, failure = failed[0]
         others = f"; {len(failed) - 1} more failed, see `ianvs status {job}`" if len(failed) > 1 else ""
         print(f"`ianvs logs {failure.id[:8]} {job}` shows why {row.algorithm} failed{others}.")
+    if not explain and results.leaderboard.rows:
+        print(f"`ianvs report {job} --explain` says what the columns mean, and how sure the ranks are.")
+    print(f"files: {os.path.relpath(report_folder(results.workspace / results.name))}")

@@ -130,7 +130,7 @@ class PlainProgress(_Progress):
         super().__init__(job)
         self._stream, self._quiet, self._verbose = stream, quiet, verbose
         self._rounds: dict[str, tuple[object, object]] = {}
-        self._told: dict[str, float] = {}  # when a case began, or was last told of
+        self._told: dict[str, float] = {}  # when a case was first or last told of
         self._done = 0
 
     def __enter__(self) -> PlainProgress:
@@ -146,7 +146,6 @@ class PlainProgress(_Progress):
         self._say(f"preparing {what}: {said}")
 
     def started(self, case: PlannedCase) -> None:
-        self._told[case.case.id] = time.monotonic()
         if self._verbose:
             self._say(f"{case.case.id[:8]} begins: {describe(case)} ({case.reason})")
 
@@ -157,7 +156,7 @@ class PlainProgress(_Progress):
                 self._rounds[case.case.id] = now
                 self._say(f"{case.case.id[:8]} round {now[0]}: {now[1]}")
         moment = time.monotonic()
-        late = moment >= self._told.get(case.case.id, moment) + _MINUTE
+        late = moment >= self._told.setdefault(case.case.id, moment) + _MINUTE
         if late and isinstance(payload, dict) and "numbers" in payload:
             self._told[case.case.id] = moment
             self._say(f"{describe(case)}: round {payload['round']} of {payload['rounds']}{inside(payload)}")

@@ -30,7 +30,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     status = add_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
     add_job(status)
     logs = add_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
-    logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
+    logs.add_argument("case", metavar="CASE", help="the beginning of its id, as in `ianvs plan`, or an algorithm")
     add_job(logs)
     prune = add_command(
         commands, "prune", "show what the workspace could do without, with sizes; --yes removes it", _prune
@@ -45,6 +45,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     add_job(report)
     report.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
     report.add_argument("--stored", action="store_true", help="also cases that were made before something changed")
+    report.add_argument("--explain", action="store_true", help="also how sure the ranks are, and what each metric is")
     report.add_argument("--html", action="store_true", help="write report.html alone")
     report.add_argument("--open", action="store_true", help="open report.html in the browser")
 
@@ -90,10 +91,13 @@ def _logs(options: argparse.Namespace) -> int:
         if len(ids) == 1 and (log := plan.store.log(ids[0])).is_file():
             sys.stdout.write(hide_secrets(log.read_text(errors="replace"), known=plan.secrets))
             return 0
+        found = [planned for planned in plan if planned.case.algorithm.casefold() == options.case.casefold()]
+        found = [planned for planned in found if planned.state == "failed"][:1] or found  # whose log is wanted
     if len(found) != 1:
-        listed = "".join(f"\n  {planned.case.id[:8]}  {describe(planned)}" for planned in found)
+        listed = "".join(f"\n  {one.case.id[:8]}  {describe(one)}: {one.state}" for one in found[:_MOST_LISTED])
         if listed:
-            raise IanvsError(f"'{options.case}' begins the ids of {len(found)} cases:{listed}")
+            more = f"\n  and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
+            raise IanvsError(f"'{options.case}' may be any of {len(found)} cases:{listed}{more}")
         raise IanvsError(f"no case '{options.case}'. `ianvs plan -f {options.file}` lists the cases.")
     log = plan.store.log(found[0].case.id)
     if not log.is_file():
@@ -108,6 +112,7 @@ def _logs(options: argparse.Namespace) -> int:
     return 0
 
 
+_MOST_LISTED = 20
 _PRUNED = {
     "old": "models of rounds before the last",
     "finished": "models of finished cases",
@@ -149,7 +154,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.html:
         print(f"page: {os.path.relpath(page)}")
     else:
-        show(results, job_arguments(options))
+        show(results, job_arguments(options), explain=options.explain)
     if options.open:
         import webbrowser
 

@@ -91,7 +91,8 @@ def _slips(found: ErrorDetails, path: Steps, model: type[Spec], data: object, ki
 def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
     key = str(path[-1])
     known = [name for section in sections_at(model, path[:-1]) for name in section.known_keys()]
-    hint = home_of(key, kind) or closest(key, known) or f" Known keys: {one_line(list(dict.fromkeys(known)))}."
+    near = closest(key, known) if f"{key}s" in known else ""
+    hint = near or home_of(key, kind) or closest(key, known) or f" Known keys: {one_line(list(dict.fromkeys(known)))}."
     where = label(tuple(step for step in (kind, *path[:-1]) if isinstance(step, str) or "hyperparameters" in path))
     return Slip(f"unknown key '{key}' in {where}.{hint}", path)
 
@@ -124,7 +125,9 @@ def _mismatch(found: ErrorDetails, path: Steps) -> str:
         shown = "a value that is not shown"
     if kind in ("too_short", "string_too_short"):
         wanted = context.get("min_length", 1)
-        return "is empty. Write a value." if wanted == 1 else f"should have {wanted} entries, found {len(value)}."
+        if wanted == 1:
+            return f"is empty. Write {'a value' if isinstance(value, str) else 'at least one'}."
+        return f"should have {wanted} entries, found {len(value)}."
     if kind == "too_long":
         return f"should have {context['max_length']} entries, found {len(value)}."
     if kind == "literal_error":
@@ -157,6 +160,9 @@ def _remedy(expected: str, value: object, path: Steps, shown: str) -> str:
         return f" {example}"
     if expected == "a mapping" and "hyperparameters" in path and isinstance(path[-1], str):
         return " Write its values as {values: [...]}."
+    if (first_and_last := re.fullmatch(r"(\d+)\s*(?:-|\.\.|to)\s*(\d+)", str(value))) and expected == "a list":
+        first, last = map(int, first_and_last.groups())
+        return f" Write [{', '.join(map(str, range(first, last + 1)))}]." if 0 <= last - first < 100 else ""
     if expected == "a list" and scalar:
         return f" Write [{_as_yaml(value)}]."
     if expected == "text" and scalar:
@@ -195,8 +201,10 @@ def label(path: Steps) -> str:
 
 
 def home_of(key: str, kind: str) -> str:
-    """ " It belongs in ..." for a key that one section knows, seen from a file of `kind`; "" for any other key."""
+    """ " It belongs in ..." for a key that one section knows, or the top of one file, seen from a file of `kind`."""
     homes = _homes().get(key, set())
+    if len(homes) > 1:
+        homes = {(file, name) for file, name in homes if file == name}
     if len(homes) != 1:
         return ""
     ((file, name),) = homes

@@ -79,9 +79,9 @@ def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str
         rows.append({**own, **place, **metrics, **dict(case.modules), **settings})
     frame = pd.DataFrame(columns=_header(*parts))
     for i, row in enumerate(rows):
-        frame.loc[i] = row  # type: ignore[call-overload]
-    known = [(name, falls) for name, falls in rank.sort_by if name in parts[0]]
-    frame = frame.sort_values(by=[name for name, _ in known], ascending=[not falls for _, falls in known])
+        frame.loc[i] = row
+    by = [(name, falls) for name, falls in rank.sort_by if name in parts[0]]
+    frame = frame.sort_values(by=[name for name, _ in by], ascending=[not falls for _, falls in by])
     asked = (rank.metrics, rank.modules, rank.hyperparameters)
     header = _header(*(every if "all" in some else some for some, every in zip(asked, parts, strict=True)))
     chosen = pd.DataFrame(frame, columns=header).drop_duplicates(header[:-2])

@@ -141,10 +141,9 @@ def code_problems(job: JobSpec) -> Iterator[Problem]:
         if names is not None and name not in names:
             there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
             yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", place)
-    for key, where, line in unset_keys(files, folders):
-        yield Problem(
-            f"the variable {key}, which is read here, is not set. {_EXPORT}", Place(where, line, 1), warning=True
-        )
+    for key, path, line in unset_keys(files, folders):
+        message = f"the variable {key}, which is read here, is not set. {_EXPORT}"
+        yield Problem(message, Place(path, line, 1), warning=True)
     for algorithm in job.algorithms:
         for module in algorithm.modules:
             for name, values in module.grid:

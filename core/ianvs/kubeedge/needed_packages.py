@@ -201,8 +201,9 @@ def unset_keys(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple
     told = set()
     for file in dict.fromkeys(file for file, _ in _reached(files, search)):
         for node in ast.walk(_tree(file) or ast.Module([], [])):
-            stored = isinstance(getattr(node, "ctx", None), ast.Store)
-            read = _READS.fullmatch(ast.unparse(node)) if isinstance(node, ast.Call | ast.Subscript) else None
-            if read and not stored and is_secret(name := read[1]) and not os.environ.get(name) and name not in told:
+            if not isinstance(node, ast.Call | ast.Subscript) or isinstance(getattr(node, "ctx", None), ast.Store):
+                continue
+            read = _READS.fullmatch(ast.unparse(node))
+            if read and is_secret(name := read[1]) and not os.environ.get(name) and name not in told:
                 told.add(name)
                 yield name, file, node.lineno

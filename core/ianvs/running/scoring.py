@@ -75,7 +75,8 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wa
     kind = data_type(record.kind, request.testenv.dataset.data_type)
     wanted = not kind.stores_truth and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request, kind) if wanted else None
-    known = _Known(record, kind, exams.truth(request.exam_id), every, exams.rows(request.exam_id))
+    said = [Replies(one) for one in exams.pictures(request.exam_id)] if kind.shows == "replies" else []
+    known = _Known(record, kind, exams.truth(request.exam_id), every, exams.rows(request.exam_id), said)
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
     alone = [one for one in metrics if one[1] not in state]  # the answers of a round alone tell them
     values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
@@ -243,13 +244,17 @@ def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | N
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of an exam. truth, every: of each sheet. rows: of each test set that is not all of its sheet."""
+    """What is known of an exam. truth, every, said: of each sheet. rows: of each test set that is not all of its sheet.
+
+    said: what users say, of conversations.
+    """
 
     record: ExamRecord
     kind: DataType
     truth: Sequence[NDArray[Any]]
     every: Sequence[LabelPictures | None] | None
     rows: Mapping[int, NDArray[np.int64]]
+    said: Sequence[Replies] = ()
 
     def seen(self, stored: Mapping[Asked, Predictions], asked: Asked, rounds: int) -> EvaluationRecord | None:
         """What is known of a test set after so many `rounds`; None where it was not asked."""
@@ -265,6 +270,9 @@ class _Known:
             unseen=_unseen(record, j, self.truth[sheet], rounds),
             seen=_taught(record, rounds),
             seen_before=_taught(record, max(rounds - 1, 0)),
+            test=record.tests[j],
+            tests=record.tests,
+            questions=self.said[sheet] if self.said else None,
         )
         whole = None if self.every is None else self.every[sheet]
         found = self.kind.record(about, self.truth[sheet] if whole is None else whole, said)
@@ -333,7 +341,7 @@ GROUPS = 100  # of test samples: one for each sample where there are fewer
 FEW_GROUPS = 20  # where every round is scored without each, for what is computed over rounds
 _MOST_LEFT_OUT = 10_000  # numbers of a score that are stored for that
 _SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
-_BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen", "positions")
+_BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen", "positions", "questions")
 
 
 def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Iterator[list[EvaluationRecord | None]]:

@@ -55,7 +55,12 @@ def test_what_another_package_brings_is_listed_with_its_package(
     [
         (
             "EWC",
-            ["strength +float +100.0", "gamma +float \\| None +null", "learning_rate +float +0.05", ".*Kirkpatrick"],
+            [
+                "strength +float +100.0",
+                "gamma +float \\| None +null",
+                "and those of TorchLearner: network,",
+                ".*Kirkpatrick",
+            ],
         ),
         ("ewc", ["EWC: an algorithm"]),
         ("multilabel", ["multilabel: a data type", "in a testenv: dataset: .*data_type: multilabel"]),
@@ -76,6 +81,19 @@ def test_one_of_each_kind_at_length(name: str, lines: list[str]) -> None:
     text = shown(name)
     for line in lines:
         assert re.search(rf"^ *{line}", text, re.MULTILINE), line
+
+
+def test_a_method_fits_a_screen_and_all_of_it_is_shown_when_asked() -> None:
+    assert len(shown("EWC").splitlines()) <= 24
+    whole = shown("EWC", whole=True)
+    assert re.search(r"^ *learning_rate +float +0.05", whole, re.MULTILINE)
+    assert "those of TorchLearner:" in whole
+    assert "url: ianvs.testalgorithms.language.ewc.basemodel" in whole
+
+
+def test_without_a_kind_the_kinds_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[: len(KINDS)]] == list(KINDS)
 
 
 def test_a_name_of_two_kinds_shows_both() -> None:

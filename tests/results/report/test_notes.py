@@ -77,7 +77,7 @@ def test_every_view_has_the_same_notes(failing: Results, tmp_path: Path) -> None
         else (folder / "report.html").read_text()
     )
     stream = io.StringIO()
-    render(failing.leaderboard, Console(file=stream, width=400))
+    render(failing.leaderboard, Console(file=stream, width=400), explain=True)
     exported = export_results(failing, "parquet", tmp_path / "parquet")
     views = {
         "terminal": stream.getvalue(),
@@ -131,8 +131,8 @@ def test_a_ranking_that_waits_for_cases_has_no_winner_yet(tmp_path: Path) -> Non
     [partial] = of_kind(results, "partial")
     assert partial.text == "1 of 2 rows complete: 1 case not finished."
     page = next((tmp_path / "ws").rglob("report.html")).read_text()
-    assert "1 row, 1 seed, 1 case. First so far: majority." in page
-    assert "First: " not in page
+    assert "1 row, 1 seed, 1 case." in page
+    assert "majority leads so far with accuracy" in page
 
 
 def test_a_row_that_learns_all_at_once_is_a_bound_that_saw_all_rounds(tmp_path: Path) -> None:

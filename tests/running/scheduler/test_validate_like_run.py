@@ -234,9 +234,12 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
             "import sys\nsys.modules['transformers'] = sys.modules['peft'] = None\n",
             "- tuning: {values: [lora, full]}",
             [
-                "5:13: Sequential can't be built: transformers and peft are not installed. Get it by: pip install "
-                "'ianvs[llm]'",
-                "5:13: Sequential can't be built: transformers is not installed. Get it by: pip install 'ianvs[llm]'",
+                f"8:{column}: Sequential can't be built: tuning {which} needs {lacks} not installed. Get it by: "
+                "pip install 'ianvs[llm]'"
+                for column, which, lacks in (
+                    (29, "lora", "transformers and peft, which are"),
+                    (35, "full", "transformers, which is"),
+                )
             ],
         ),
     ],

@@ -20,6 +20,7 @@ from ianvs.exam.metrics.packed_replies import Replies, packed
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.store import CaseStore
 from ianvs.testenv.data_types.dialogues import checked_replies
+from ianvs.testenv.metrics.answer_scores import sari
 from tests.edits import edited
 from tests.jobs import unpack_cases, write_job
 
@@ -204,3 +205,84 @@ def test_what_is_stored_is_what_was_replied(replies):
     for said, stored in zip(replies, kept, strict=True):
         for text, found in zip(said, stored, strict=True):
             assert text is None or found == text or any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+TRACE = """
+dataset:
+  train_data: {FOMC: ./FOMC.jsonl, 20Minuten: ./20Minuten.jsonl}
+  test_data: {FOMC: ./FOMC.jsonl, 20Minuten: ./20Minuten.jsonl, gsm8k: ./gsm8k.jsonl}
+scenario: {name: domain-incremental, asked_only: [gsm8k]}
+metrics:
+  - name: task_score
+    by: {FOMC: choice_letter, 20Minuten: SARI, %s: number_match}
+  - {name: TRACE_OP, of: task_score}
+  - {name: TRACE_BWT, of: task_score}
+  - {name: delta_G, of: task_score}
+"""
+
+
+def trace_job(folder, last):
+    records = {
+        "FOMC": [{"prompt": "Is it dovish (A) or hawkish (B)?", "answer": "B"}],
+        "20Minuten": [{"prompt": "The feline reclined.", "answer": "The cat lay down."}],
+        "gsm8k": [{"question": "What is 1 + 1?", "answer": "1 + 1 = 2\n#### 2"}],
+    }
+    folder.mkdir(exist_ok=True)
+    for name, lines in records.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return write_job(
+        folder, plugin=PARROT, name="Parrot", hyperparameters="", testenv=TRACE % last,
+        job="seeds: [0]\nengine: inline", sort_by="[{TRACE_OP: descend}]",
+    )  # fmt: skip
+
+
+def test_each_test_set_has_its_score_and_general_ones_are_never_taught(tmp_path):
+    """Parrot knows the last task by heart, and of others says "?": SARI of that is of a reply that deletes all."""
+    path = trace_job(tmp_path, "gsm8k")
+    case = case_of(path)
+    mark = sari("The feline reclined.", "?", ["The cat lay down."])
+    assert case.matrices["task_score"].values[1].tolist() == pytest.approx([1.0, mark, 0.0])
+    assert case.metrics["TRACE_OP"] == pytest.approx((0 + 1) / 2)
+    assert case.metrics["TRACE_BWT"] == pytest.approx((0 - 1) / 2)
+    assert case.metrics["delta_G"] == 0.0
+
+
+def test_a_score_for_a_test_set_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"testenv\.yaml:7:\d+: .*names the test set 'gsm', which there is none of"):
+        ianvs.validate(trace_job(tmp_path, "gsm"))
+
+
+CORPUS = """
+dataset: {train_data: corpus.jsonl, test_data: corpus.jsonl}
+scenario: {name: instance-incremental, rounds: 2}
+teacher_forced: true
+metrics: [%s]
+"""
+JUDGE = """
+
+    def teacher_forced(self, data):
+        assert all(asked["user"] == [] for asked in data.x)
+        return [[float(len(text) > 5), 2.0, -1.0] for [text] in data.y]
+"""
+
+
+def corpus_job(folder, metric):
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in ("Once upon", "a", "b", "c")))
+    return write_job(
+        folder, plugin=PARROT + JUDGE, name="Parrot", hyperparameters="", testenv=CORPUS % metric,
+        job="seeds: [0]\nengine: inline", sort_by=f"[{{{metric}: descend}}]",
+    )  # fmt: skip
+
+
+def test_plain_texts_are_learnt_and_judged_token_by_token(tmp_path):
+    """Of eight learnt tokens, two each, one is right; each text has the log-likelihood -1."""
+    path = corpus_job(tmp_path, "reply_token_accuracy")
+    case = case_of(path)
+    assert case.matrices["reply_token_accuracy"].values[-1].tolist() == pytest.approx([1 / 8])
+    assert list(tmp_path.rglob("report.html"))
+
+
+def test_a_score_of_replies_is_refused_for_plain_texts(tmp_path):
+    with pytest.raises(ConfigError, match="sample 0 is a plain text without a user's turn: perplexity is of such"):
+        ianvs.validate(corpus_job(tmp_path, "ROUGE_L"))

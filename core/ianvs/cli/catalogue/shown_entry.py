@@ -1,30 +1,41 @@
 """One thing at length: what it does, its source, its options with types and defaults, and how a file names it."""
 
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
 from pydantic import BaseModel
 
-from ianvs.base.errors import IanvsError, closest
+from ianvs.base.errors import IanvsError, closest, one_line
 from ianvs.base.package import shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, Entry, listed
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters
 
+_WIDTH = 100  # characters of a line
+_MOST_INHERITED = 12  # hyperparameters that are named
+
 _Row = tuple[str, str, str]  # name, type, default
 
 
-def shown(name: str) -> str:
-    """Text about everything of that name, upper and lower case alike. Raises IanvsError if there is nothing."""
+def shown(name: str, whole: bool = False) -> str:
+    """Text about everything of that name, upper and lower case alike; whole: with all that a class inherits.
+
+    Raises IanvsError if there is nothing.
+    """
     entries = [entry for kind in KINDS for entry in listed(kind)]
     found = [entry for entry in entries if entry.name == name]
     found = found or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
     if not found:
         hint = closest(name, [entry.name for entry in entries]) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
         raise IanvsError(f"there is nothing called '{name}'.{hint}")
-    return "\n\n".join("\n".join(_lines(entry)) for entry in found)
+    at_length = found if whole else [entry for entry in found if not entry.url] or found[:1]
+    blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]
+    if others := [f"{entry.name}, url: {entry.url}" for entry in found if entry not in at_length]:
+        blocks.append(f"Also {'; '.join(others)}: `ianvs show {name} --all`.")
+    return ("\n\n" if whole else "\n").join(blocks)
 
 
 def _by_alias(name: str) -> list[Entry]:
@@ -37,10 +48,10 @@ def _by_alias(name: str) -> list[Entry]:
     return [entry for kind in ("metrics", "scenarios") for entry in listed(kind) if entry.name in names]
 
 
-def _lines(entry: Entry) -> Iterator[str]:
+def _lines(entry: Entry, whole: bool) -> Iterator[str]:
     origin = f", of the package {entry.package}" if entry.package else ""
     yield f"{entry.name}: {'an' if entry.kind[0] in 'ae' else 'a'} {entry.kind}{origin}"
-    yield from _BY_KIND[entry.kind](entry)
+    yield from _algorithm(entry, whole) if entry.kind == "algorithm" else _BY_KIND[entry.kind](entry)
 
 
 def _indented(text: str) -> Iterator[str]:
@@ -98,14 +109,23 @@ def _fields(model: type[BaseModel]) -> list[_Row]:
     ]
 
 
-def _algorithm(entry: Entry) -> Iterator[str]:
+def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
     target = _target(entry)
     yield from _doc(target)
-    yield from _table("hyperparameters", _arguments(constructor_parameters(target)))
-    for base in target.__mro__[1:] if isinstance(target, type) else ():
-        if base.__module__.startswith("ianvs.") and "__init__" in vars(base) and base.__doc__:
-            yield f"  those of {base.__name__}:"
-            yield from _doc(base)
+    bases = [
+        base
+        for base in (target.__mro__[1:] if isinstance(target, type) else ())
+        if base.__module__.startswith("ianvs.") and "__init__" in vars(base) and base.__doc__
+    ]
+    rows = _arguments(constructor_parameters(target))
+    inherited = _arguments(constructor_parameters(bases[0])) if bases and not whole else []
+    yield from _table("hyperparameters", [row for row in rows if row not in inherited])
+    if same := [row[0] for row in rows if row in inherited]:
+        told = f"and those of {bases[0].__name__}: {one_line(same, _MOST_INHERITED)}; `ianvs show {entry.name} --all`"
+        yield textwrap.fill(told, _WIDTH, initial_indent="    ", subsequent_indent="      ")
+    for base in bases if whole else ():
+        yield f"  those of {base.__name__}:"
+        yield from _doc(base)
     url = f", url: {entry.url}" if entry.url else ""
     yield f"  in an algorithm's yaml: {{type: basemodel, name: {entry.name}{url}}}"
     yield f"  code: {entry.value}"
@@ -201,7 +221,6 @@ def _job(entry: Entry) -> Iterator[str]:
 
 
 _BY_KIND: dict[str, Callable[[Entry], Iterator[str]]] = {
-    "algorithm": _algorithm,
     "scenario": _scenario,
     "metric": _metric,
     "dataset": _dataset,

@@ -16,7 +16,6 @@ from ianvs.plugins.loader import brought
 GROUP = "ianvs.conversation_forms"
 """The group of entry points by which packages bring forms, ianvs its own; each names a tuple of `Form`."""
 
-Turns = tuple[str | None, list[str], list[str]] | tuple[str | None, list[str], list[str], list[int]]
 _PICTURE = re.compile(r"<image>\n?")
 _TEXT_PART, _PICTURE_PARTS = "text", ("image", "image_url")  # types of a message's parts, of Hugging Face and OpenAI
 
@@ -51,24 +50,24 @@ class Conversation:
 class Form:
     """A form by the fields that tell it from the others; one with more of them goes before one with less.
 
-    turns: what a record holds, (system prompt, what the user says, what the assistant replies), and perhaps fourth the
-    turns that are not to be learnt. topic: the field that names a conversation's topic. replies: the field that may
-    list several right ones (or hold {"text": such a list}), of which the first is learnt.
+    topic: the field that names a conversation's topic. replies: the field that may list several right ones (or hold
+    {"text": such a list}), of which the first is learnt. unlearnt: the turns, from 0 on, that are not to be learnt.
     when: of fields that other data have, too, what a record has to hold for its file to be one of conversations. Such a
     form gives way to others.
     """
 
     name: str
     fields: tuple[str, ...]
-    turns: Callable[[Mapping[str, Any]], Turns]
+    turns: Callable[[Mapping[str, Any]], tuple[str | None, list[str], list[str]]]
     topic: str = "topic"
     replies: str = ""
     when: Callable[[Mapping[str, Any]], bool] | None = None
+    unlearnt: Callable[[Mapping[str, Any]], list[int]] = lambda record: []
 
     def read(self, record: Mapping[str, Any]) -> Conversation:
         """Raises Slip."""
-        system, user, assistant, *rest = self.turns(record)
-        unlearnt = rest[0] if rest else []
+        system, user, assistant = self.turns(record)
+        unlearnt = self.unlearnt(record)
         if assistant and len(unlearnt) == len(assistant):
             raise Slip("no reply of it is to be learnt: all have the weight 0. Leave it out.")
         for turn, reply in enumerate(assistant, start=1):

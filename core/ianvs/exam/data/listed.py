@@ -129,7 +129,7 @@ def load_listed(
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError([Problem(message, Place(listing.sources[0]))])
         domains = listing.domains.astype(str) if any(listing.domains) else None
-        of_talk = (topics_of(listing.x), references_of(listing.x)) if said else ()
+        of_talk = (topics_of(listing.x), references_of(listing.x.tolist())) if said else ()
         samples.append(Samples(x, y, listing.ids, domains, *of_talk))
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
             if form == "files":

@@ -41,6 +41,7 @@ class EvaluationRecord:
     seen: class indices that were taught by then, ascending; None: no classes arrive over time. seen_before: those that
     rounds before the last one taught.
     positions: (N,) which of the samples that were asked each is, where test sets share samples; else None.
+    test, tests: the name of the test set, and those of all. questions: of conversations what users said, as y_true.
     hierarchy: a tree over the classes, as (node, its parent) of each node but the root; None: the dataset has none.
     """
 
@@ -58,6 +59,9 @@ class EvaluationRecord:
     seen_before: tuple[int, ...] | None = None
     positions: NDArray[np.int64] | None = None
     hierarchy: ClassTree | None = None
+    test: str = ""
+    tests: tuple[str, ...] = ()
+    questions: Replies | None = None
     rows: dict[str, NDArray[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:

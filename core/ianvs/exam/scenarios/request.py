@@ -116,14 +116,15 @@ def everything_asked(request: ScenarioRequest) -> tuple[TestSet, ...]:
     return (TestSet("test", positions, classes_in(dataset, dataset.test, positions)),)
 
 
-def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0) -> Exam:
+def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0, asked_only: Sequence[str] = ()) -> Exam:
     """One round per domain of the data, in the order of `using`, else in that of their first samples.
 
-    untaught: how many of the last domains are asked alone.
+    untaught: how many of the last domains are asked alone. asked_only: domains that are, too, after all others.
     """
     dataset = request.dataset
     known = dataset.train.domains
     names = request.using or (() if known is None else tuple(dict.fromkeys(known.tolist())))
+    names = tuple(name for name in names if name not in asked_only)
     if not names:
         message = f"{dataset.name} knows no domains. Name them by `using`, in a column `domain`, or one per file"
         if class_labels(dataset.train) is not None:
@@ -141,7 +142,7 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0) -
         message = f"{request.rounds} rounds, but there are {len(names)} domains ({one_line(names)}), {each}."
         refuse(request, message, "rounds")
     rounds = tuple(Round(*_of_domain(request, dataset.train, name, "training")) for name in taught)
-    return Exam(dataset, rounds, domain_tests(request, names), rules)
+    return Exam(dataset, rounds, domain_tests(request, (*names, *asked_only)), rules)
 
 
 def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[TestSet, ...]:

@@ -117,6 +117,7 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
     series = {name: one for matrix in result.matrices.values() for name, one in _scores(result, matrix)}
     series |= {f"metric/{name}": one for name, one in metric_series(result, columns).items()}
     series |= {f"cost/{name}": one for name, one in _costs(result.rounds).items()}
+    told = [round_ for round_ in result.rounds if round_.curves]
     return CaseRun(
         run_name(case),
         result,
@@ -124,7 +125,12 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
         _tags(results, result),
         {name: value for name, value in numbers.items() if math.isfinite(value)},
         {name: one for name, one in series.items() if one},
-        {f"train/{name}": _series(points) for name, points in _told(result.rounds).items()},
+        {
+            f"train/{name}": _series(
+                (round(100 * (r.index - 1 + s)), v) for r in told for s, v in r.curves.get(name, ())
+            )
+            for name in sorted({name for r in told for name in r.curves})
+        },
         utc(result.finished_at) if result.finished_at else None,
     )
 
@@ -151,14 +157,6 @@ def _costs(rounds: Sequence[RoundResult]) -> dict[str, Series]:
         name: _series((k, value) for k, costs in by_round.items() if (value := costs.get(name)) is not None)
         for name in dict.fromkeys(name for costs in by_round.values() for name in costs)
     }
-
-
-def _told(rounds: Sequence[RoundResult]) -> dict[str, list[tuple[int, float]]]:
-    found: dict[str, list[tuple[int, float]]] = {}
-    for round_ in rounds:
-        for name, points in round_.curves.items():
-            found.setdefault(name, []).extend((round(100 * (round_.index - 1 + at)), value) for at, value in points)
-    return found
 
 
 def _series(pairs: Iterable[tuple[int, float]]) -> Series:

@@ -145,7 +145,7 @@ def page_text(
     return _template().render(
         document=document,
         summary=_summary(leaderboard, names),
-        first=document.said(*FIRST),
+        first=document.said("leader", *FIRST),
         notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
         tables=page_tables(document),
         differences=document.tables_of("how sure"),
@@ -169,17 +169,14 @@ def page_text(
 
 
 def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
-    """How much was examined, and who is first."""
+    """How much was examined."""
     every = [*leaderboard.rows, *leaderboard.references]
     cases = sum(len(row.seeds) for row in every)
     count = sum(row.complete for row in leaderboard.rows)
     said = [f"{count} row{'s' * (count != 1)}", f"{leaderboard.seeds} seed{'s' * (leaderboard.seeds != 1)}"]
     said += [f"{len(names)} exams"] if len(names) > 1 else []
     said.append(f"{cases} case{'s' * (cases != 1)}")
-    first = [(row.testenv, row.algorithm) for row in leaderboard.rows if row.rank == 1]
-    best = "; ".join(f"{name}{f' in {exam}' if exam else ''}" for exam, name in first)
-    leads = "First so far" if any(row.waiting for row in leaderboard.rows) else "First"
-    return f"{', '.join(said)}. " + (f"{leads}: {best}." if best else "")
+    return f"{', '.join(said)}."
 
 
 @cache

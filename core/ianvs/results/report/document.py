@@ -14,7 +14,7 @@ from ianvs.results.report.leaderboard_row import FailedCase
 from ianvs.results.report.values import Value
 
 TableKind = Literal["ranking", "exam ranking", "how sure", "search", "over exams", "test sets", "numbers"]
-HowToRead = Literal["ranked by", "statement", "seeds", "published", "definition"]
+HowToRead = Literal["leader", "ranked by", "statement", "seeds", "published", "definition"]
 ToKnow = Literal[
     "settings", "version", "partial", "limit", "bound", "gate", "row", "remark", "failed", "sealing", "data", "metric"
 ]  # fmt: skip

@@ -20,7 +20,7 @@ def markdown(document: Document) -> str:
     blocks = [
         f"# {_escape(document.title)}",
         f"Made by:\n\n{_fenced(document.command)}" if document.command else "",
-        *map(_escape, document.said(*FIRST)),
+        *map(_escape, document.said("leader", *FIRST)),
         aligned(columns, "github", _escape),
         *map(_escape, filter(None, [constants_note(told_once), *notes])),
         *_listed("Metrics", map(_escape, document.said("definition"))),
@@ -36,8 +36,13 @@ def markdown(document: Document) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def aligned(columns: Sequence[TableColumn], style: str = "simple", escape: Callable[[str], str] = str) -> str:
-    """Aligned text; `style` is a table format of tabulate."""
+def aligned(
+    columns: Sequence[TableColumn],
+    style: str = "simple",
+    escape: Callable[[str], str] = str,
+    widths: Sequence[int | None] | None = None,
+) -> str:
+    """Aligned text; `style` is a table format of tabulate. widths: of columns whose longer texts are folded."""
     from tabulate import tabulate
 
     rows = [list(map(escape, line)) for line in zip(*(column.texts for column in columns), strict=True)]
@@ -48,6 +53,7 @@ def aligned(columns: Sequence[TableColumn], style: str = "simple", escape: Calla
         tablefmt=style,
         colalign=[column.align for column in columns] if rows and all(column.align for column in columns) else None,
         disable_numparse=True,
+        maxcolwidths=widths,
     )
 
 

@@ -8,7 +8,7 @@ from ianvs.results.report.document import FailureGroup, Note
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
-from ianvs.results.report.ranking_table import varied
+from ianvs.results.report.ranking_table import mean_and_spread, varied
 from ianvs.results.report.values import method_name
 from ianvs.results.stats.standing import unseen_failure
 
@@ -35,6 +35,7 @@ def _merged(notes: Sequence[Note]) -> list[Note]:
 
 def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     yield from _partial(leaderboard)
+    yield from _leaders(leaderboard)
     yield from _ranked_by(leaderboard)
     yield from (Note("statement", said) for said in leaderboard.statements)
     yield from (note for told in leaderboard.significance for note in _limits(told))
@@ -72,6 +73,32 @@ def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
         of_rows = f"{len(rows) - len(lacking)} of {len(rows)} row{'s' * (len(rows) > 1)}"
         remedy = "`ianvs run` completes them; without all cases a row has no rank."
         yield Note("partial", f"{of_rows} complete: {', '.join(parts)}.", remedy=remedy)
+
+
+def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
+    """Who is first in each exam, and how sure that is."""
+    metrics = [name for name, _ in leaderboard.sort_by]
+    exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
+    for exam in exams:
+        rows = [row for row in leaderboard.rows if row.testenv == exam]
+        if not (ranked := [row for row in rows if row.rank is not None]):
+            continue
+        first, *others = ranked
+        metric = next(name for name in metrics if first.mean(name) is not None)
+        near = [row.label(varied(leaderboard)) for row in others if row.to_best is None or not row.to_best.separated]
+        if not others:
+            sure = "nothing is ranked beside it"
+        elif first.standing is None:
+            sure = "one seed can't say how sure that is" if leaderboard.seeds == 1 else "how sure that is can't be said"
+        elif near:
+            listed = ", ".join(near) if len(near) <= _SHOWN else f"{len(near)} of the {len(others)} others"
+            sure = f"not separated from it: {listed}"
+        else:
+            sure = "separated from the next" if len(others) == 1 else f"separated from the {len(others)} others"
+        leads = "leads so far" if any(row.waiting for row in rows) else "leads"
+        score = mean_and_spread(first.metrics[metric], 3)
+        told = f"{first.label(varied(leaderboard))} {leads} with {metric} {score}; {sure}."
+        yield Note("leader", told, exam if len(exams) > 1 else "", "testenv")
 
 
 def _ranked_by(leaderboard: Leaderboard) -> Iterator[Note]:

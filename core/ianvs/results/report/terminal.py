@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ _SETTINGS_WIDTH = 44  # characters; longer texts are folded
 _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
+_MOST_LINES = 2  # lines of a kind
+_PIPE = 120  # characters of a line where nobody says how wide it may be
 _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
@@ -30,15 +33,13 @@ _IMPORTANCE = (
 _STYLES = {"failed": "red", "unfinished": "yellow", "bound": "dim", "over": "dim"}  # of rows, by their marks
 
 
-def render(leaderboard: Leaderboard, console: Console | None = None) -> None:
-    """Print the leaderboard, what failed, and which definition each metric is."""
-    show(document_of(leaderboard), console)
+def render(leaderboard: Leaderboard, console: Console | None = None, *, explain: bool = False) -> None:
+    """Print the leaderboard and what must not be missed; explain: also how sure it is and what each metric means."""
+    show(document_of(leaderboard), console, explain=explain)
 
 
-def show(document: Document, console: Console | None = None) -> None:
-    """Columns that say the same in every row are told once below the table. On a terminal, columns that don't fit are
-    left to the csv; a note says so.
-    """
+def show(document: Document, console: Console | None = None, *, explain: bool = False) -> None:
+    """Columns that don't fit are left to the csv, those that tell rows apart and are ranked by last."""
     from rich.console import Console
     from rich.text import Text
 
@@ -52,28 +53,48 @@ def show(document: Document, console: Console | None = None) -> None:
     if not ranking.rows:
         say("No results yet.", "")
         return
-    notes = document.said(*BELOW, "remark")
-    notes += [f"Published: {line}." for line in document.said("published")]
+    columns, told_once = without_constants(_without_repetition(ranking))
+    shown, left_out = _fit(ranking, [c for c in columns if not c.blank], console.width if live else _PIPE)
     if live:
-        columns, told_once = without_constants(_without_repetition(ranking))
-        shown, left_out = _fit(ranking, [c for c in columns if not c.blank], console.width)
         console.print(_drawn(ranking, shown))
-        notes.append(constants_note([c for c in told_once if not c.blank]))
-        names = ", ".join(column.title for column in left_out)
-        notes.append(f"Not shown here: {names}. The csv has all columns." if names else "")
     else:
-        columns, told_once = without_constants(ranking.columns)
-        say(aligned(columns), "")
-        notes.insert(0, constants_note(told_once))
+        say(aligned(shown, widths=[_SETTINGS_WIDTH if c.source is _SETTINGS else None for c in shown]), "")
     say("", "")
+    for note in _leaders(document):
+        say(note, "green")
     for note in document.said(*FIRST):
         say(note, "yellow")
+    for note in () if explain else _weighty(document):
+        say(note, "yellow")
+    for line in _failures(document.failures, _MOST_FAILURES if explain else 1):
+        say(line, "red")
+    if not explain:
+        return
+    names = ", ".join(column.title for column in left_out)
+    notes = [*document.said(*BELOW, "remark"), *(f"Published: {line}." for line in document.said("published"))]
+    notes += [constants_note([c for c in told_once if not c.blank])]
+    notes += [f"Not shown here: {names}. The csv has all columns." if names else "", *document.said("definition")]
     for note in filter(None, notes):
         say(note, "dim")
-    for line in _failures(document.failures):
-        say(line, "red")
-    for definition in document.said("definition"):
-        say(definition, "dim")
+
+
+def _leaders(document: Document) -> list[str]:
+    """Who leads, a line for each exam; the names alone where there are many."""
+    said = [note for note in document.notes if note.kind == "leader"]
+    if len(said) <= _MOST_LINES:
+        return [str(note) for note in said]
+    names = next(column.texts for column in document.ranking.columns if column.kind == "algorithm")
+    first = Counter(name for name, row in zip(names, document.ranking.rows, strict=True) if row.mark == "best")
+    listed = ", ".join(f"{name} in {count}" for name, count in first.most_common())
+    return [f"First of {len(said)} exams: {listed}."] if first else []
+
+
+def _weighty(document: Document) -> list[str]:
+    """What makes a ranking worth less, in a line or two; how it is sealed, where it is not."""
+    found = [said.partition(":")[0] + "." for said in document.said("sealing") if said.startswith("Not sealed")]
+    found += document.said("data", "gate", "row")
+    more = len(found) - _MOST_LINES
+    return found if more <= 0 else [*found[:_MOST_LINES], f"... and {more} notes more."]
 
 
 def _without_repetition(ranking: Table) -> list[TableColumn]:
@@ -166,12 +187,12 @@ def _width(column: TableColumn) -> int:
     return (min(widest, _SETTINGS_WIDTH) if column.source is _SETTINGS else widest) + _GAP
 
 
-def _failures(groups: Sequence[FailureGroup]) -> list[str]:
-    """Each reason once, with the cases that it hit and the first of their logs."""
+def _failures(groups: Sequence[FailureGroup], most: int) -> list[str]:
+    """Each reason once, with the cases that it hit and the first of their logs; of so many reasons."""
     lines = []
     for group in groups:
         log = group.first and group.first.log
         lines.append(f"Failed: {group.which}: {group.reason}")
         lines[-1] += f"\n  {group.which_log}: {shown_path(log)}" if log else ""
-    more = len(lines) - _MOST_FAILURES
-    return lines if more <= 0 else [*lines[:_MOST_FAILURES], f"... and {more} more; leaderboard.md lists all."]
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"... and {more} more; leaderboard.md lists all."]

@@ -1,6 +1,6 @@
 """What learners told of themselves while they were trained, such as their loss: lines over the rounds, of each row."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,42 +9,30 @@ from ianvs.base.types import CaseResult
 from ianvs.results.report.leaderboard_row import RowKey
 
 _MOST = 400  # points of a line
-
-
-@dataclass
-class _Sums:
-    """Over seeds: `at` are (E,) rounds so far, in parts of one."""
-
-    at: NDArray[np.float64]
-    count: int
-    total: NDArray[np.float64]
-    squares: NDArray[np.float64]
+Array = NDArray[np.float64]
 
 
 class TrainingCurves:
-    """Takes results one after the other. Seeds that told at other places than the first are left out."""
+    """Takes results one after the other and keeps sums. Seeds that told at other places than the first are left out."""
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[RowKey, _Sums]] = {}
+        self._found: dict[str, dict[RowKey, tuple[Array, int, Array, Array]]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         for name in dict.fromkeys(name for round_ in result.rounds for name in round_.curves):
             both = [(r.index - 1 + share, value) for r in result.rounds for share, value in r.curves.get(name, ())]
             step = -(-len(both) // _MOST)
-            at, values = np.array(both[step - 1 :: step]).T
-            sums = self._found.setdefault(name, {}).setdefault(key, _Sums(at, 0, 0 * values, 0 * values))
-            if np.array_equal(sums.at, at):
-                sums.count, sums.total, sums.squares = sums.count + 1, sums.total + values, sums.squares + values**2
+            at, new = np.array(both[step - 1 :: step]).T
+            rows = self._found.setdefault(name, {})
+            first, count, total, squares = rows.get(key, (at, 0, 0 * new, 0 * new))
+            if np.array_equal(first, at):
+                rows[key] = (first, count + 1, total + new, squares + new**2)
 
-    @property
-    def names(self) -> list[str]:
-        return list(self._found)
-
-    def of(self, name: str) -> dict[RowKey, tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-        """Of each row: (E,) rounds so far, mean over seeds, standard deviation."""
-        lines = {}
-        for key, sums in self._found[name].items():
-            mean = sums.total / sums.count
-            variance = np.maximum(0, sums.squares / sums.count - mean**2) * sums.count / max(1, sums.count - 1)
-            lines[key] = (sums.at, mean, np.sqrt(variance))
-        return lines
+    def lines(self) -> Iterator[tuple[str, dict[RowKey, tuple[Array, Array, Array]]]]:
+        """Each name, with (E,) rounds so far, mean over seeds and standard deviation of each row."""
+        for name, rows in self._found.items():
+            lines = {}
+            for key, (at, count, total, squares) in rows.items():
+                variance = np.maximum(0, squares - total**2 / count) / max(1, count - 1)
+                lines[key] = (at, total / count, np.sqrt(variance))
+            yield name, lines

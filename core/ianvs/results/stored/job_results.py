@@ -76,6 +76,20 @@ class Results:
     def __iter__(self) -> Iterator[CaseResult]:
         return iter(self._held) if self._few else self._read()
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the ranking, and who leads."""
+        from html import escape
+
+        from ianvs.results.report.build_document import document_of
+        from ianvs.results.report.document import FIRST
+        from ianvs.results.report.markdown import aligned
+        from ianvs.results.report.ranking_table import without_constants
+
+        document = document_of(self.leaderboard)
+        columns, _ = without_constants(document.ranking.columns)
+        said = "".join(f"<p>{escape(line)}</p>" for line in document.said("leader", *FIRST))
+        return aligned([column for column in columns if not column.blank], "html") + said
+
     @property
     def _few(self) -> bool:
         return len(self.case_list) <= HELD

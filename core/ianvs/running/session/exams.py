@@ -15,6 +15,7 @@ from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.scenarios import Exam, manifest
 from ianvs.running.planning.case_request import CaseRequest
@@ -114,7 +115,12 @@ def _perfect(kind: DataType, exam: Exam, hierarchy: ClassTree | None = None) -> 
     samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
     few = test.test[:_FEW]
     truth = np.asarray(samples.y[few])
-    about = EvaluationRecord(classes, labels=test.classes, earlier=(), hierarchy=hierarchy)
+    names = tuple(one.name for one in exam.tests)
+    asked = kind.shown(Part(samples, few)) if kind.shows == "replies" else None
+    heard = None if asked is None else Replies(asked)
+    about = EvaluationRecord(
+        classes, labels=test.classes, earlier=(), hierarchy=hierarchy, test=test.name, tests=names, questions=heard
+    )
     said = kind.kept([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
     every = kind.every_truth(samples, few)
     seen = kind.record(about, kind.truth(samples, few) if every is None else every, said)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import IanvsError, PluginError
+from ianvs.base.errors import IanvsError, PluginError, author_place
 from ianvs.base.secrets import hide_secrets
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import ColumnData, LazyColumn, Part, Picked
@@ -92,12 +92,17 @@ class LearnerHost:
             return self._orders[name](told.body, told.files)
         except (Gone, IanvsError, RemoteError):
             raise
+        except SystemExit as error:  # Python's own report of it is lost where a fork ends
+            said = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
+            raise RemoteError("SystemExit", f"{author_place(error)}{said}") from error
         except Exception as error:
             refused = self._closed and _is_refused(error)
             if refused or not told.body.get("quiet"):
                 sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
             if refused:
-                raise PluginError(f"{type(error).__name__}: {error}. {_CLOSED}") from error
+                raise PluginError(f"{author_place(error)}{type(error).__name__}: {error}. {_CLOSED}") from error
+            if self._closed and (place := author_place(error)):
+                raise RemoteError(type(error).__name__, f"{place}{error}") from error
             raise
 
     @property

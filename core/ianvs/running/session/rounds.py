@@ -1,7 +1,6 @@
 """The rounds of one case: trained, judged by the gate, examined, stored as they are done, and resumed."""
 
 import errno
-import math
 import os
 import shutil
 import tempfile
@@ -36,7 +35,7 @@ from ianvs.running.session.saving import SavingTrial
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
 _LONGEST_REMARK = 500  # characters
-_MOST_CURVES = 24  # quantities of which a learner may tell
+_MOST_TOLD = 128  # of quantities, and of points of each; a session tells of a hundred
 _PERIOD = 5.0  # seconds between two notes of how far a round is
 _FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))  # with it texts of an OSError begin
 
@@ -79,7 +78,7 @@ class CaseRounds:
         self._examined: list[tuple[int, int, int]] = []
         self._curves: dict[str, list[tuple[float, float]]] = {}  # of the call that is under way
         self._now: dict[str, object] = {}
-        self._noted = -math.inf
+        self._noted = 0.0
         self.learner = make_learner(self._handle)
         folder, seed = self._store.folder(self._id), request.case.seed
         self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
@@ -113,7 +112,8 @@ class CaseRounds:
             said = read(Progress, told.body).model_dump(exclude_none=True)
             self._report(said)
             for quantity, value in said.get("numbers", {}).items():
-                if len(self._curves) < _MOST_CURVES or quantity in self._curves:
+                known = self._curves.get(quantity, [(-1.0, 0.0)])
+                if said["fraction"] > known[-1][0] and max(len(known), len(self._curves)) < _MOST_TOLD:
                     self._curves.setdefault(quantity, []).append((said["fraction"], value))
             if time.monotonic() > self._noted + _PERIOD:
                 self._note_running(said)
@@ -160,7 +160,9 @@ class CaseRounds:
         self._begin(index)
         self._say(index, len(names), "train")
         gate_before = self._gate_score(index) if index > 1 or self._predicts_untrained else None
-        curves = self._train(index)
+        self._curves = {}
+        self._train(index)
+        curves = {name: tuple(points) for name, points in self._curves.items()}  # without what copies tell
         with self._store.new_round(self._id, index) as folder:
             self._save(folder)
             adopted, scores = self._pass_gate(index, gate_before, folder)
@@ -170,8 +172,7 @@ class CaseRounds:
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             said = (result.remark, self._examination.broken_down(predictions, index))
-            remark = "; ".join(filter(None, said))
-            result = replace(result, remark=remark, unsaved=self._unsaved(trial), curves=curves)
+            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(trial), curves=curves)
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._answered | predictions)
@@ -185,13 +186,7 @@ class CaseRounds:
         self._examination.spent = NOTHING_SPENT
         self.learner.clear()
 
-    def _train(self, index: int) -> Mapping[str, tuple[tuple[float, float], ...]]:
-        """What the learner told meanwhile, by name: (how much of the round was done, value)."""
-        self._curves = {}
-        self._taught(index)
-        return {name: tuple(points) for name, points in self._curves.items()}
-
-    def _taught(self, index: int) -> None:
+    def _train(self, index: int) -> None:
         valid = None if self.ready.reference else self._feed.valid(index)
         if valid is None:
             self.learner.train(index, None, ())

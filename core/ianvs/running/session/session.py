@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError, closest
@@ -35,7 +34,6 @@ Share = tuple[int, int]
 """(k, n): the k-th, from 0, of n parts."""
 ALL: Share = (0, 1)
 _PERIOD = 0.1  # seconds between two reports of progress
-_NONE: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -310,11 +308,9 @@ class CaseSession:
             known = {}
         self._say(index, float(fraction), len(self._brief.rounds), known)
 
-    def _say(
-        self, round_: int, fraction: float, rounds: int | None = None, numbers: Mapping[str, float] = _NONE
-    ) -> None:
+    def _say(self, round_: int, fraction: float, rounds: int | None = None, numbers: object = None) -> None:
         """For eyes: not more often than they can see."""
         if (now := time.monotonic()) - self._said >= _PERIOD:
             self._said = now
-            said = Progress(round=round_, fraction=fraction, rounds=rounds, numbers=numbers or None)
-            self.keeper.note("progress", said.model_dump())
+            said = {"round": round_, "fraction": fraction, "rounds": rounds, "numbers": numbers or None}
+            self.keeper.note("progress", Progress.model_validate(said).model_dump())

@@ -90,8 +90,7 @@ def _learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scor
 
 def _told(key: str, exam: str, rows: Sequence[ShownRow], training: TrainingCurves) -> Iterator[Picture]:
     """A chart for each quantity that learners told of while they were trained."""
-    for n, name in enumerate(training.names):
-        told = training.of(name)
+    for n, (name, told) in enumerate(training.lines()):
         lines = {one.key: StreamLine(*told[one.key]) for one in rows if one.key in told}
         said, title = name.replace("_", " "), f"Training: {name.replace('_', ' ')}, as learners tell"
         ends = np.arange(1, 1 + math.ceil(max((line.samples[-1] for line in lines.values()), default=0)))

@@ -1,0 +1,186 @@
+"""Scores of replies by what a task asks for: a letter, a number, a line of code, a simpler text; or each by its task's.
+
+As in `ianvs.testenv.metrics.text`: missing replies score 0, and of several right replies the best counts.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from statistics import fmean
+
+from pydantic import Field
+
+from ianvs.base.errors import ConfigError, Problem, closest, one_line
+from ianvs.config.spec import MetricSpec
+from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.metrics.definition import score_metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.registry import resolve
+from ianvs.testenv.metrics.text import by_pair, in_parts, in_rows, is_answer, lcs_length, normalised, turns_of
+
+TASK_SCORE = "task_score"
+_TRACE = "Wang et al. 2023 (TRACE, arXiv 2310.06762), section 3"
+_TOLD_LETTER = re.compile(r"(?i:answer(?:\s+is)?)\s*:?\s*\(?([A-Z]\b|[a-z](?=\)?\.?\s*$))")
+_LETTER = re.compile(r"(?<![\w'])([A-Z])(?![\w'])")
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?|-?\.\d+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_LONGEST = 4  # words of a run
+Runs = Counter[tuple[str, ...]]
+
+
+def letter_in(text: str) -> str | None:
+    """The letter that a reply chooses: of "answer: B" and "the answer is B", else the first capital by itself."""
+    if re.fullmatch(r"\s*\(?[a-z]\)?\s*\.?\s*", text):
+        return text.strip(" ().\n\t").upper()
+    found = _TOLD_LETTER.search(text) or _LETTER.search(text)
+    return found[1].upper() if found else None
+
+
+def number_in(text: str) -> Decimal | None:
+    """The number after the last ####, else the last one; commas part thousands."""
+    found = _NUMBER.findall(text.rpartition("####")[2]) or _NUMBER.findall(text)
+    return Decimal(found[-1].replace(",", "")) if found else None
+
+
+@score_metric(
+    "choice_letter",
+    formula="share of replies whose letter is that of the reference: after `answer` or `answer is`, else the first "
+    "capital by itself",
+    source=f"accuracy of multiple choice; {_TRACE}",
+)
+def choice_letter(record: EvaluationRecord) -> Mapping[str, float]:
+    """Share of replies that choose the right letter; a reference without a letter has to be met as a whole."""
+    return by_pair("choice_letter", record, lambda pairs: [_same(letter_in(a), letter_in(b), a, b) for a, b in pairs])
+
+
+@score_metric(
+    "number_match",
+    formula="share of replies whose number (after ####, else the last one) equals the reference's",
+    source="Cobbe et al. 2021 (GSM8K, arXiv 2110.14168), final answers",
+)
+def number_match(record: EvaluationRecord) -> Mapping[str, float]:
+    """Share of replies that come to the right number; a reference without one has to be met as a whole."""
+    return by_pair("number_match", record, lambda pairs: [_same(number_in(a), number_in(b), a, b) for a, b in pairs])
+
+
+def _same(found: object, wanted: object, reply: str, reference: str) -> float:
+    return float(normalised(reply) == normalised(reference) if wanted is None else found == wanted)
+
+
+@score_metric(
+    "edit_similarity",
+    formula="mean over replies of 2 L / (|reply| + |reference|), L = |LCS| in characters, blanks at the ends left out",
+    source=f"Lu et al. 2021 (CodeXGLUE, arXiv 2102.04664), fuzz.ratio; {_TRACE}",
+)
+def edit_similarity(record: EvaluationRecord) -> Mapping[str, float]:
+    """How few characters have to be deleted and inserted to make a reply its reference, 0 to 1; for code."""
+
+    def ratio(one: str, other: str) -> float:
+        return 2 * lcs_length(one, other) / (len(one) + len(other)) if one or other else 0.0
+
+    return by_pair("edit_similarity", record, lambda pairs: (ratio(a.strip(), b.strip()) for a, b in pairs))
+
+
+@score_metric(
+    "SARI",
+    aliases=("sari",),
+    formula="mean over n = 1..4 of (F1_keep + P_delete + F1_add) / 3, of runs of n words and the last turn's question",
+    source=f"Xu et al. 2016 (TACL 4:401), eq. 3 to 8; {_TRACE}",
+)
+def sari_score(record: EvaluationRecord) -> Mapping[str, float]:
+    """How well a reply simplifies what the user said: what it keeps, deletes and adds as the references do, 0 to 1."""
+    if record.questions is None:
+        raise ValueError("SARI compares replies with what users said, which is kept of conversations alone")
+    places, scores, said = list[tuple[int, int]](), list[float](), list(record.questions)
+    for index, turn, references, reply in turns_of(record):
+        places.append((index, turn))
+        scores.append(sari(said[index][turn] or "", reply, references) if is_answer(reply) else 0.0)
+    return in_parts("SARI", in_rows(places, scores, len(said)), record.topics)
+
+
+def sari(source: str, reply: str, references: Sequence[str]) -> float:
+    """SARI of one text, 0 to 1; an empty set is kept, deleted or added without a mistake."""
+    return fmean(_of_runs(*(_runs(text, n) for text in (source, reply, *references))) for n in range(1, _LONGEST + 1))
+
+
+def _runs(text: str, n: int) -> Runs:
+    tokens = _TOKEN.findall(normalised(text))
+    return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+
+
+def _of_runs(source: Runs, reply: Runs, *right: Runs) -> float:
+    """Of counts of runs; source and reply count once for each reference."""
+    wanted: Runs = Counter()
+    for one in right:
+        wanted.update(one)
+    have, said = ({run: count * len(right) for run, count in one.items()} for one in (source, reply))
+    old, new = Counter(have), Counter(said)
+    kept, deleted = old & new, old - new
+    keep, keepable = kept & wanted, old & wanted
+    precision = sum(keep[run] / kept[run] for run in keep) / len(kept) if kept else 1.0
+    recall = sum(keep.values()) / sum(keepable.values()) if keepable else 1.0
+    good = deleted - wanted
+    right_deleted = sum(good[run] / deleted[run] for run in good) / len(deleted) if deleted else 1.0
+    added, addable = reply.keys() - source.keys(), wanted.keys() - source.keys()
+    both = len(added & addable)
+    add = _f1(both / len(added) if added else 1.0, both / len(addable) if addable else 1.0)
+    return (_f1(precision, recall) + right_deleted + add) / 3
+
+
+def _f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+class _TaskOptions(Options):
+    """by: the name of a score for each test set, by the test set's name. otherwise: that of all others."""
+
+    by: dict[str, str] = Field(min_length=1)
+    otherwise: str | None = None
+
+
+def _configured(spec: MetricSpec) -> Metric:
+    """The metric with the options that a testenv gives. Raises ConfigError."""
+    options, problems = check_options(_TaskOptions, spec.options, f"metric '{TASK_SCORE}'", spec.place, {})
+    if options is None:
+        raise ConfigError(problems)
+    scores: dict[str, Metric] = {}
+    for name in dict.fromkeys([*options.by.values(), *([options.otherwise] if options.otherwise else [])]):
+        scores[name] = found = resolve(MetricSpec(name, place=spec.place))
+        plain = found.level == "score" and not (found.asks or found.mapping or found.pooled or found.accumulate)
+        if not plain or found.about is not None or not found.higher_is_better:
+            told = f"metric '{TASK_SCORE}' takes scores of answers of which more is better, and '{name}' is none."
+            raise ConfigError([Problem(told, spec.place)])
+
+    def of_test(record: EvaluationRecord) -> Mapping[str, float]:
+        for test in options.by:
+            if test not in record.tests:
+                told = f"`by` names the test set '{test}', which there is none of.{closest(test, record.tests)}"
+                raise ValueError(f"{told} There are: {one_line(record.tests)}")
+        name = options.by.get(record.test, options.otherwise)
+        missing = [test for test in record.tests if test not in options.by]
+        if name is None or (missing and options.otherwise is None):
+            raise ValueError(f"`by` names no score for {one_line(missing)}; add it, or one for the rest as `otherwise`")
+        value = scores[name].function(record)  # type: ignore[misc]
+        parts = {scores[name].name: value} if not isinstance(value, Mapping) else dict(value)
+        return {TASK_SCORE: parts.pop(scores[name].name), **parts}
+
+    told = "; ".join(f"{score} on {', '.join(t for t in options.by if options.by[t] == score)}" for score in scores)
+    return replace(task_score, function=of_test, formula=f"{told.removesuffix(' on ')}")
+
+
+def _without_options(record: EvaluationRecord) -> float:
+    """The score that the testenv names for the task of a test set, by its options `by` and `otherwise`."""
+    raise ValueError(f"{TASK_SCORE} needs `by`, a score for each test set")
+
+
+task_score = Metric(
+    TASK_SCORE,
+    level="score",
+    summary=str(_without_options.__doc__),
+    formula="of test set j the score s_j that `by` names for it",
+    source=_TRACE,
+    function=_without_options,
+    configure=_configured,
+)
