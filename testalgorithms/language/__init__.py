@@ -2,6 +2,14 @@
 
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
-from ianvs.testalgorithms.language.language_learner import LanguageLearner
+from ianvs.testalgorithms.language.language_learner import LanguageLearner, VisionLanguageLearner
 
-__all__ = ["Batch", "ChatTemplate", "Conversation", "Encoded", "LanguageLearner", "RoundOfTalk"]
+__all__ = [
+    "Batch",
+    "ChatTemplate",
+    "Conversation",
+    "Encoded",
+    "LanguageLearner",
+    "RoundOfTalk",
+    "VisionLanguageLearner",
+]

@@ -12,6 +12,7 @@ from torch import Tensor
 from ianvs.authoring.randomness import torch_generator
 from ianvs.authoring.round_data import sent
 from ianvs.testalgorithms.language.conversation import Conversation, Encoded
+from ianvs.testalgorithms.language.sight import Sight
 
 POOL = 8  # batches among which conversations are sorted by length
 
@@ -20,6 +21,7 @@ POOL = 8  # batches among which conversations are sorted by length
 class Batch:
     """tokens, seen: (B, L) int64, padded on the right where seen is 0. learnt: (B, L) bool, what the assistant says.
 
+    pixels: (P, 3, S, S) float32, the pictures of all rows in reading order; None where the model does not see.
     before: (N,) places in the flat (B, L) of the tokens right before those that are learnt. They are counted on the
     host: a card that has to say how many there are is waited for. columns: (K,) those of (B, L) that hold any of them,
     which are all that logits are needed of; within: (N,) places of `before` in the flat (B, K). positions: (1, L) where
@@ -33,11 +35,13 @@ class Batch:
     columns: Tensor
     within: Tensor
     positions: Tensor | None = None
+    pixels: Tensor | None = None
 
     def inputs(self, network: Any) -> dict[str, Any]:
         """What the network is called with. Positions that begin anew keep conversations apart, instead of a mask."""
         told = {"attention_mask": self.seen} if self.positions is None else {"position_ids": self.positions}
-        return {"input_ids": self.tokens, **told, "use_cache": False, **only_at(network, self.columns)}
+        shown = {} if self.pixels is None or not len(self.pixels) else {"pixel_values": self.pixels}
+        return {"input_ids": self.tokens, **told, **shown, "use_cache": False, **only_at(network, self.columns)}
 
     @property
     def targets(self) -> Tensor:
@@ -56,8 +60,17 @@ def only_at(network: Any, columns: Tensor) -> dict[str, Any]:
     return {"logits_to_keep": columns} if "logits_to_keep" in signature(base.forward).parameters else {}
 
 
-def collate(conversations: Sequence[Encoded], pad: int, device: torch.device, packed: bool = False) -> Batch:
-    """One batch of these conversations, in this order. packed: without padding, in one row."""
+def collate(
+    conversations: Sequence[Encoded],
+    pad: int,
+    device: torch.device,
+    packed: bool = False,
+    sight: Sight | None = None,
+) -> Batch:
+    """One batch of these conversations, in this order. packed: without padding, in one row. sight: of one that sees."""
+    if sight is not None:
+        pixels = sight.pixels([one for said in conversations for one in said.pictures])
+        return replace(collate(conversations, pad, device, packed), pixels=sent(pixels, device))
     if packed:
         joined = tuple(token for one in conversations for token in one.tokens)
         said = tuple(at > 0 and learnt for one in conversations for at, learnt in enumerate(one.learnt))

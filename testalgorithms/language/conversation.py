@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ianvs.base.errors import PluginError
+from ianvs.base.kept_pictures import Picture, Pictures
+from ianvs.testalgorithms.language.sight import MARK, Sight
 
 PLAIN_TEMPLATE = (
     "{% for m in messages %}"
@@ -30,12 +32,14 @@ class Conversation:
     """What a user says, turn by turn, and what the assistant is to reply; no replies where they are asked for.
 
     A plain text has no turn of a user, and one reply. unlearnt: turns, from 0 on, whose replies are not to be learnt.
+    pictures: one for each mark <image> in what the user says, uint8 (H, W, 3) or as they were written (`Picture`).
     """
 
     user: tuple[str, ...]
     replies: tuple[str, ...] = ()
     system: str | None = None
     unlearnt: tuple[int, ...] = ()
+    pictures: tuple[Any, ...] = ()
 
     def messages(self, turns: int, replies: Sequence[str] | None = None) -> list[dict[str, str]]:
         """The first `turns` user turns with the replies between them (and after them, if there are as many)."""
@@ -51,15 +55,23 @@ class Conversation:
 def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[Conversation]:
     """Samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...].
 
-    "unlearnt" in x[i] lists turns whose replies are not to be learnt.
+    "unlearnt" in x[i] lists turns whose replies are not to be learnt, "pictures" those of its marks.
     """
     replies = [()] * len(x) if y is None else [tuple(map(str, said)) for said in y]
     return [
         Conversation(
-            tuple(map(str, asked["user"])), said, asked.get("system"), unlearnt=tuple(asked.get("unlearnt", ()))
+            tuple(map(str, asked["user"])),
+            said,
+            asked.get("system"),
+            unlearnt=tuple(asked.get("unlearnt", ())),
+            pictures=_kept(asked.get("pictures", ())),
         )
         for asked, said in zip(x, replies, strict=True)
     ]
+
+
+def _kept(pictures: Any) -> tuple[Picture, ...]:
+    return pictures.kept if isinstance(pictures, Pictures) else tuple(map(Picture.of, pictures))
 
 
 def texts_of(conversations: Sequence[Conversation]) -> list[str]:
@@ -69,17 +81,36 @@ def texts_of(conversations: Sequence[Conversation]) -> list[str]:
 
 @dataclass(frozen=True)
 class Encoded:
-    """tokens of a whole conversation; `learnt[i]` says whether token i is the assistant's (its end mark included)."""
+    """tokens of a whole conversation; `learnt[i]` says whether token i is the assistant's (its end mark included).
+
+    pictures: in the order of their tokens, which begin and end at `spans`.
+    """
 
     tokens: tuple[int, ...]
     learnt: tuple[bool, ...]
+    pictures: tuple[Any, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def cut(self, length: int) -> Encoded:
-        """The first `length` tokens."""
-        return Encoded(self.tokens[:length], self.learnt[:length])
+        """The first `length` tokens. Where that is within a picture, those before it, and nothing is to be learnt."""
+        whole = sum(end <= length for _, end in self.spans)
+        if whole < len(self.spans) and self.spans[whole][0] < length:
+            length = self.spans[whole][0]
+            return Encoded(self.tokens[:length], (False,) * length, self.pictures[:whole], self.spans[:whole])
+        return Encoded(self.tokens[:length], self.learnt[:length], self.pictures[:whole], self.spans[:whole])
+
+
+def _parts(text: str) -> list[dict[str, str]]:
+    """What is said as parts, which a template sets apart by itself."""
+    first, *others = text.split(MARK)
+    found = [{"type": "text", "text": first}] if first else []
+    for part in others:
+        rest = part.removeprefix("\n")
+        found += [{"type": "image"}, *([{"type": "text", "text": rest}] if rest else [])]
+    return found
 
 
 class ChatTemplate:
@@ -90,9 +121,12 @@ class ChatTemplate:
     would merge across a border, and what is learnt is known by construction.
     """
 
-    def __init__(self, tokenizer: Any, stops: Sequence[int] = ()) -> None:
-        """stops: ids that end a reply besides the tokenizer's end of text and the template's end of turn."""
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Any, stops: Sequence[int] = (), sight: Sight | None = None) -> None:
+        """stops: ids that end a reply besides the tokenizer's end of text and the template's end of turn.
+
+        sight: of a model that sees; tokens of pictures take the place of the marks in what the user says.
+        """
+        self.tokenizer, self.sight, self._in_parts = tokenizer, sight, False
         if not getattr(tokenizer, "chat_template", None):
             tokenizer.chat_template = ("{{ bos_token }}" if self._start() else "") + PLAIN_TEMPLATE
         if tokenizer.eos_token_id is None and not stops:
@@ -100,6 +134,8 @@ class ChatTemplate:
         self._takes_system = True
         self._settings: dict[str, Any] = AT_ONCE
         probe = Conversation(("a",), ("b",), "c")
+        # A template of a model that sees may pass over what is no list of parts.
+        self._in_parts = sight is not None and "a" not in self._render([{"role": "user", "content": "a"}], False)
         try:
             self._render(probe.messages(1), False)
         except Exception as error:  # jinja2's TemplateError of templates that know no such role
@@ -133,11 +169,26 @@ class ChatTemplate:
             tokens += ids
             spoken = 0 if number // 2 in conversation.unlearnt else spoken
             learnt += [i < spoken for i in range(len(ids))]
-        return Encoded(tuple(tokens), tuple(learnt))
+        return self._with_pictures(tokens, learnt, conversation.pictures)
+
+    def _with_pictures(self, tokens: list[int], learnt: list[bool], pictures: Sequence[Any]) -> Encoded:
+        """The first pictures, as many as have tokens. Raises PluginError where there are not so many."""
+        spans = () if self.sight is None else self.sight.spans(tokens)
+        if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
+            raise PluginError(
+                f"a conversation has {len(pictures)} pictures and {len(spans)} marks {MARK}, which a model that sees "
+                "takes for one each. Give each mark of the user a picture, and write others in another way."
+            )
+        return Encoded(tuple(tokens), tuple(learnt), tuple(pictures[: len(spans)]), spans)
+
+    def asked(self, conversation: Conversation, replies: Sequence[str]) -> Encoded:
+        """`prompt` with its pictures."""
+        tokens = self.prompt(conversation, replies)
+        return self._with_pictures(tokens, [False] * len(tokens), conversation.pictures)
 
     def prompt(self, conversation: Conversation, replies: Sequence[str]) -> list[int]:
         """Tokens up to where reply number `len(replies)` begins; `replies` are those said so far."""
-        said = Conversation(conversation.user[: len(replies)], tuple(replies), conversation.system)
+        said = replace(conversation, user=conversation.user[: len(replies)], replies=tuple(replies))
         tokens = list(self.encode(said).tokens) if replies else []
         done = "".join(self._segments(said)) if replies else ""
         text = self._render(conversation.messages(len(replies) + 1, replies), True)
@@ -182,10 +233,12 @@ class ChatTemplate:
             )
         return text[len(done) :]
 
-    def _render(self, messages: list[dict[str, str]], ask: bool) -> str:
+    def _render(self, messages: list[dict[str, Any]], ask: bool) -> str:
         if not self._takes_system and messages and messages[0]["role"] == "system":
             first = {"role": "user", "content": messages[0]["content"] + "\n\n" + messages[1]["content"]}
             messages = [first, *messages[2:]]
+        if self._in_parts:
+            messages = [{**one, "content": _parts(one["content"])} for one in messages]
         rendered: str = self.tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=ask, **self._settings
         )
@@ -200,7 +253,13 @@ class ChatTemplate:
         return text.strip()
 
     def _ids(self, text: str) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        if self.sight is None or MARK not in text:
+            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        first, *others = (
+            list(self.tokenizer(part, add_special_tokens=False)["input_ids"]) for part in text.split(MARK)
+        )
+        picture = [self.sight.token] * self.sight.patches
+        return first + [token for part in others for token in (*picture, *part)]
 
     def _spoken(self, ids: list[int]) -> int:
         """How many of a reply's tokens are learnt: up to its end mark; all, if the template has none."""

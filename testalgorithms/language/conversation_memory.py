@@ -1,6 +1,7 @@
 """A memory of old conversations with a budget, and the gradient of the loss on what it holds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from ianvs.authoring.projection import flat_gradient
 from ianvs.base.errors import PluginError
+from ianvs.base.kept_pictures import Picture
 from ianvs.testalgorithms.language.batches import split_by_tokens
 from ianvs.testalgorithms.language.conversation import Conversation, Encoded, texts_of
 from ianvs.testalgorithms.language.language_learner import LanguageLearner
@@ -32,28 +34,40 @@ class ConversationMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the stored text."""
-        return sum(len(text.encode()) for text in texts_of(self.conversations))
+        """Bytes of the stored text, and of the pixels of the stored pictures."""
+        pixels = sum(3 * height * width for height, width in self._sizes())
+        return sum(len(text.encode()) for text in texts_of(self.conversations)) + pixels
+
+    def _sizes(self) -> Iterator[tuple[int, int]]:
+        """(height, width) of each picture."""
+        return (Picture.of(one).size for conversation in self.conversations for one in conversation.pictures)
 
     def add(self, conversations: Sequence[Conversation], generator: torch.Generator) -> None:
         """Offer conversations; `generator` draws their keys."""
         drawn = torch.rand(len(conversations), dtype=torch.float64, generator=generator).tolist()
         keys, everything = [*self._keys, *drawn], [*self.conversations, *conversations]
         kept = sorted(sorted(range(len(keys)), key=lambda i: -keys[i])[: self.capacity])
-        self._keys, self.conversations = [keys[i] for i in kept], [everything[i] for i in kept]
+        self._keys, self.conversations = [keys[i] for i in kept], [_apart(everything[i]) for i in kept]
 
     def state(self) -> dict[str, Any]:
         """Everything that it holds, for `torch.save`."""
-        held = [[list(c.user), list(c.replies), c.system, list(c.unlearnt)] for c in self.conversations]
+        held = [
+            [list(c.user), list(c.replies), c.system, *map(list, (c.unlearnt, c.pictures))] for c in self.conversations
+        ]
         return {"keys": list(self._keys), "conversations": held}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         self._keys = list(state["keys"])
         self.conversations = [
-            Conversation(tuple(user), tuple(said), system, unlearnt=tuple(*unlearnt))
-            for user, said, system, *unlearnt in state["conversations"]
+            Conversation(tuple(user), tuple(said), system, *map(tuple, more))
+            for user, said, system, *more in state["conversations"]
         ]
+
+
+def _apart(conversation: Conversation) -> Conversation:
+    """The same, whose pictures don't keep what else the round brought in memory."""
+    return replace(conversation, pictures=tuple(Picture.of(one).apart() for one in conversation.pictures))
 
 
 def memory_gradient(learner: LanguageLearner, conversations: Sequence[Encoded]) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
 
 
 def reply(
@@ -26,12 +26,12 @@ def reply(
     replies: list[list[str | None]] = [[] for _ in conversations]
     lasts = max((len(c.user) for c in conversations), default=0)
     for turn in range(lasts):
-        prompts: list[tuple[int, list[int]]] = []
+        prompts: list[tuple[int, Encoded]] = []
         for i, conversation in enumerate(conversations):
             if turn >= len(conversation.user):
                 continue
             history = [text for text in replies[i] if text is not None]
-            prompt = template.prompt(conversation, history) if len(history) == turn else []
+            prompt = template.asked(conversation, history) if len(history) == turn else None
             if not prompt or (window is not None and len(prompt) + max_new_tokens > window):
                 replies[i].append(None)
             else:
@@ -46,7 +46,7 @@ def reply(
 
 
 def generate(
-    network: Any, template: ChatTemplate, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    network: Any, template: ChatTemplate, prompts: Sequence[Encoded | Sequence[int]], max_new_tokens: int
 ) -> list[list[int]]:
     """The most probable next token, one after the other, of every prompt until its end mark; prompts are left out.
 
@@ -55,11 +55,13 @@ def generate(
     """
     from transformers import GenerationConfig
 
+    asked = [one if isinstance(one, Encoded) else Encoded(tuple(one), ()) for one in prompts]
+    pictures = [picture for one in asked for picture in one.pictures]
     length = max(map(len, prompts))
     tokens = torch.full((len(prompts), length), template.pad)
     seen = torch.zeros(len(prompts), length, dtype=torch.int64)
-    for row, prompt in enumerate(prompts):
-        tokens[row, length - len(prompt) :] = torch.tensor(prompt)
+    for row, prompt in enumerate(asked):
+        tokens[row, length - len(prompt) :] = torch.tensor(prompt.tokens)
         seen[row, length - len(prompt) :] = 1
     device = next(network.parameters()).device
     # What a model's own configuration asks for, such as a penalty for repetition, would not be greedy.
@@ -71,7 +73,8 @@ def generate(
         pad_token_id=template.pad,
         use_cache=True,
     )
+    shown = {"pixel_values": template.sight.pixels(pictures).to(device)} if pictures and template.sight else {}
     said: Tensor = network.generate(
-        input_ids=tokens.to(device), attention_mask=seen.to(device), generation_config=plain
+        input_ids=tokens.to(device), attention_mask=seen.to(device), generation_config=plain, **shown
     )
     return said[:, length:].tolist()

@@ -27,10 +27,14 @@ from ianvs.testalgorithms.language.models import (
     load_tokenizer,
     recompute_activations,
     save_model,
+    sight_of,
 )
-from ianvs.testalgorithms.language.numbers import at_least
+from ianvs.testalgorithms.language.numbers import above, at_least
+from ianvs.testalgorithms.language.sight import is_projector, require_sight, shelved, unshelved
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
 from ianvs.testalgorithms.language.tuning_loop import Descent
+
+PICTURES = "pictures"  # of those that a method keeps, in the folder of a model
 
 
 class LanguageLearner:
@@ -54,6 +58,8 @@ class LanguageLearner:
     "flash_attention_2" (a card, and the package flash-attn); else what transformers takes. packing: lay a batch's
     conversations in one row, without padding, kept apart by their positions; the same steps.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
+    Of a base model that sees, "tiny-vision" (or "tiny-vision-stand-in"), or a LLaVA of transformers: projector: "tuned"
+    with `projector_learning_rate`, or "frozen". vision, its tower: "frozen", or "tuned". tuning: of its language part.
     general_tasks: tasks of lm-eval that show what else the model can do, measured before training and after each round,
     a column each; `general_limit` of their questions.
     """
@@ -95,6 +101,9 @@ class LanguageLearner:
         packing: bool = False,
         max_new_tokens: int = 64,
         generation_batch: int = 32,
+        projector: str = "tuned",
+        projector_learning_rate: float = 2e-5,
+        vision: str = "frozen",
         general_tasks: str = "",
         general_limit: int | None = None,
     ) -> None:
@@ -102,6 +111,8 @@ class LanguageLearner:
         self.options = ModelOptions(**{field.name: given[field.name] for field in fields(ModelOptions)})
         self.descent = Descent(**{field.name: given[field.name] for field in fields(Descent)})
         at_least(1, max_new_tokens=max_new_tokens, generation_batch=generation_batch)
+        above(0, projector_learning_rate=projector_learning_rate)
+        self.projector_learning_rate = projector_learning_rate
         at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length = max_length
         self.lengths = Lengths(max_length)
@@ -166,8 +177,10 @@ class LanguageLearner:
         tokenizer = load_tokenizer(self.options, texts_of(rounds[0])) if rounds else None
         if tokenizer is None:
             return ""
-        lengths, template = Lengths(self.max_length), ChatTemplate(tokenizer)
+        sight = sight_of(self.options, tokenizer)
+        lengths, template = Lengths(self.max_length), ChatTemplate(tokenizer, sight=sight)
         for number, said in enumerate(rounds, start=1):
+            require_sight(said, sight, self.options.base_model)
             lengths.fitting(said, template, number)
         return lengths.remark
 
@@ -191,6 +204,7 @@ class LanguageLearner:
         """
         conversations = conversations_of(train_data.x, train_data.y)
         self._ready(conversations, device, seed)
+        require_sight(conversations, self.template.sight, self.options.base_model)
         kept, encoded = self.lengths.fitting(conversations, self.template, round)
         data = RoundOfTalk(kept, encoded, round, seed, folder)
         self._held_out = []
@@ -246,7 +260,7 @@ class LanguageLearner:
         self.network.eval()
         encoded = [self.template.encode(conversation) for conversation in asked]
         with torch.inference_mode(), self._precision():
-            return teacher_forced(self.network, encoded, self.window)
+            return teacher_forced(self.network, encoded, self.window, self.template.sight)
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -268,7 +282,8 @@ class LanguageLearner:
         path.mkdir(parents=True, exist_ok=True)
         if self._built:
             save_model(self.network, self._tokenizer, self.options, path)
-        kept = {"built": self._built, "method": self.state(), "lengths": self.lengths.state()}
+        method = shelved(self.state(), path / PICTURES)
+        kept = {"built": self._built, "method": method, "lengths": self.lengths.state()}
         torch.save(kept, path / "method.pt")
         return path
 
@@ -280,7 +295,7 @@ class LanguageLearner:
             with seeded(0):  # weights that are drawn are overwritten; the draws shall not show
                 self._adopt(*load_model(self.options, Path(path)))
         self.lengths = Lengths(self.max_length, saved["lengths"])
-        self.restore(saved["method"])
+        self.restore(unshelved(saved["method"], Path(path) / PICTURES))
 
     @property
     def remark(self) -> str:
@@ -313,12 +328,13 @@ class LanguageLearner:
 
     def batch(self, conversations: Sequence[Encoded]) -> Batch:
         """These conversations as one batch on the device of the model."""
-        return collate(conversations, self.template.pad, self.device, self.packing)
+        return collate(conversations, self.template.pad, self.device, self.packing, self.template.sight)
 
     @property
     def window(self) -> int | None:
         """Tokens that the model can read at once; None where it does not say."""
-        return getattr(self.network.config, "max_position_embeddings", None)
+        config = self.network.config
+        return getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
 
     @property
     def device(self) -> torch.device:
@@ -328,6 +344,11 @@ class LanguageLearner:
     def weights(self) -> dict[str, torch.nn.Parameter]:
         """What is tuned, by name: all of a model, or its adapter."""
         return {name: p for name, p in self.network.named_parameters() if p.requires_grad}
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The learning rates of those weights that have one of their own."""
+        return {name: self.projector_learning_rate for name in self.weights if is_projector(name)}
 
     def set_weights(self, values: Mapping[str, Tensor]) -> None:
         """Put `values` in the place of the weights."""
@@ -384,9 +405,20 @@ class LanguageLearner:
         from transformers import GenerationConfig
 
         ends = network.generation_config.eos_token_id
-        self.template = ChatTemplate(tokenizer, ends if isinstance(ends, list) else [] if ends is None else [ends])
+        stops = ends if isinstance(ends, list) else [] if ends is None else [ends]
+        self.template = ChatTemplate(tokenizer, stops, sight_of(self.options, tokenizer))
         # No penalties and no sampling, whatever its author suggests: replies are greedy. The ends stay, and are saved.
         network.generation_config = GenerationConfig(eos_token_id=ends)  # type: ignore[no-untyped-call]
         if self.checkpointing:
             recompute_activations(network)
         self.network, self._tokenizer, self._built = network, tokenizer, True
+
+
+class VisionLanguageLearner(LanguageLearner):
+    """A language model that sees the pictures of conversations; by itself, the tiny one.
+
+    A method on LanguageLearner takes the same base models: what it does is the same with pictures and without them.
+    """
+
+    def __init__(self, *, base_model: str = "tiny-vision", **tuning: Any) -> None:
+        super().__init__(base_model=base_model, **tuning)

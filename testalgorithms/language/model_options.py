@@ -11,6 +11,7 @@ from ianvs.testalgorithms.language.numbers import above, at_least, within
 
 TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
+TINY_VISION = ("tiny-vision", "tiny-vision-stand-in")
 QUANTIZED = ("none", "4bit")
 ATTENTIONS = ("eager", "sdpa", "flash_attention_2")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # of accelerate
@@ -38,12 +39,16 @@ class ModelOptions:
     quantize: str = "none"
     device_map: str | None = None
     attention: str | None = None
+    projector: str = "tuned"
+    vision: str = "frozen"
 
     def __post_init__(self) -> None:
         require_known("tuning", self.tuning, TUNINGS)
         at_least(1, lora_r=self.lora_r, experts=self.experts, width=self.width, layers=self.layers, heads=self.heads)
         at_least(1, vocabulary=self.vocabulary)
         above(0, lora_alpha=self.lora_alpha)
+        require_known("projector", self.projector, ("tuned", "frozen"))
+        require_known("vision", self.vision, ("frozen", "tuned"))
         within(0, 1, lora_dropout=self.lora_dropout)
         if self.tuning == "moelora" and self.lora_r % self.experts:
             raise PluginError(f"lora_r is {self.lora_r}; it must be a multiple of the {self.experts} experts.")
@@ -59,7 +64,12 @@ class ModelOptions:
 
     @property
     def tiny(self) -> bool:
-        return self.base_model in TINY
+        return self.base_model in (*TINY, *TINY_VISION)
+
+    @property
+    def seeing(self) -> dict[str, bool]:
+        """What is tuned of a model that sees, besides its language part."""
+        return {"projector": self.projector == "tuned", "vision": self.vision == "tuned"}
 
     @property
     def placed(self) -> bool:

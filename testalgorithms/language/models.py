@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,23 @@ from typing import Any
 import torch
 
 from ianvs.base.errors import PluginError, closest
-from ianvs.testalgorithms.language.model_options import ModelOptions
+from ianvs.testalgorithms.language.model_options import TINY_VISION, ModelOptions
 from ianvs.testalgorithms.language.model_places import not_here, place_of
+from ianvs.testalgorithms.language.sight import (
+    KINDS,
+    MARK,
+    PROJECTOR,
+    TOWER,
+    WORDS,
+    Sight,
+    beside_adapter,
+    set_tuned,
+    tiny_processor,
+    tiny_seeing_model,
+)
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
+
+SEEN = "seen.pt"  # beside an adapter: what was tuned of tower and projector
 
 
 def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = None) -> tuple[Any, Any]:
@@ -21,8 +36,8 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
     texts: for the tokenizer of a tiny model, unless there is one already.
     """
     if options.tiny:
-        tokenizer = tokenizer or tiny_tokenizer(texts, options.vocabulary)
-        network = tiny_model(tokenizer, options.width, options.layers, options.heads)
+        tokenizer = tokenizer or load_tokenizer(options, texts)
+        network = _tiny(options, tokenizer)
     else:
         network, tokenizer = _pretrained(options)
     _set_attention(network, options)
@@ -31,7 +46,13 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
 
         _require_modules(network, options)
         network = get_peft_model(made_ready(network, options), adapter(options))
+    set_tuned(network, **options.seeing)
     return network, tokenizer
+
+
+def _tiny(options: ModelOptions, tokenizer: Any) -> Any:
+    make = tiny_seeing_model if options.base_model in TINY_VISION else tiny_model
+    return make(tokenizer, options.width, options.layers, options.heads)
 
 
 def check_model(options: ModelOptions) -> None:
@@ -46,14 +67,10 @@ def check_model(options: ModelOptions) -> None:
         return
     with torch.device("meta"):
         if place is None:
-            network = tiny_model(tiny_tokenizer([], options.vocabulary), options.width, options.layers, options.heads)
+            network = _tiny(options, load_tokenizer(options, []))
         else:
-            from transformers import AutoConfig, AutoModelForCausalLM
-
-            given = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
-            with _told(options):
-                config = AutoConfig.from_pretrained(place.name, local_files_only=True, **given, **place.given)
-            network = AutoModelForCausalLM.from_config(config, trust_remote_code=options.trust_remote_code)
+            config = _config(replace(options, download=False))
+            network = _kind(config).from_config(config, trust_remote_code=options.trust_remote_code)
     _require_modules(network, options)
 
 
@@ -121,18 +138,21 @@ def save_model(network: Any, tokenizer: Any, options: ModelOptions, folder: Path
     if options.tuning == "full" or options.tiny:
         base = network if options.tuning == "full" else network.get_base_model()
         _plain(network, base).save_pretrained(folder / "model")
+    elif seen := beside_adapter(network, **options.seeing):
+        torch.save(seen, folder / "adapter" / SEEN)
     tokenizer.save_pretrained(folder / "tokenizer")
 
 
 def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
     """(network, tokenizer) as `save_model` has written them."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+    from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
 
     network: Any
     kind: Any = PreTrainedTokenizerFast if options.tiny else AutoTokenizer
     tokenizer = kind.from_pretrained(folder / "tokenizer", trust_remote_code=options.trust_remote_code)
     if (folder / "model").is_dir():
-        network = AutoModelForCausalLM.from_pretrained(
+        kind = _kind(AutoConfig.from_pretrained(folder / "model", trust_remote_code=options.trust_remote_code))
+        network = kind.from_pretrained(
             folder / "model", dtype=options.dtype, trust_remote_code=options.trust_remote_code, **loading(options)
         )
     else:
@@ -144,6 +164,9 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
         network = PeftModel.from_pretrained(
             made_ready(network, options), folder / "adapter", is_trainable=True, config=adapter(options)
         )
+        if (folder / "adapter" / SEEN).is_file():
+            network.load_state_dict(torch.load(folder / "adapter" / SEEN, weights_only=True), strict=False)
+    set_tuned(network, **options.seeing)
     return network, tokenizer
 
 
@@ -178,6 +201,7 @@ def adapter(options: ModelOptions) -> Any:
         lora_alpha=options.lora_alpha,  # type: ignore[arg-type]
         lora_dropout=options.lora_dropout,
         target_modules=modules if isinstance(modules, str) else list(modules),
+        exclude_modules=rf".*({TOWER}|{PROJECTOR})\..*" if _sees(options) else None,  # the language part alone
     )
     if options.tuning == "moelora":
         from ianvs.testalgorithms.language.experts import with_experts
@@ -188,13 +212,14 @@ def adapter(options: ModelOptions) -> Any:
 
 def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
     """(network, tokenizer) from a folder, a GGUF file or the Hugging Face cache; from the hub by `download`."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
     place = place_of(options.base_model)
     given = _given(options)
+    kind = _kind(None if place.gguf else _config(options))
     with _told(options):
         tokenizer = AutoTokenizer.from_pretrained(place.name, **given)
-        network = AutoModelForCausalLM.from_pretrained(place.name, dtype=options.dtype, **given, **loading(options))
+        network = kind.from_pretrained(place.name, dtype=options.dtype, **given, **loading(options))
     if place.gguf is not None:  # its numbers are plain ones by now, and shall be saved and loaded as such
         for of, names in ((network.config, ("quantization_config",)), (network, ("hf_quantizer", "is_quantized"))):
             for name in names:
@@ -205,7 +230,10 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
 def load_tokenizer(options: ModelOptions, texts: Iterable[str]) -> Any:
     """That of the base model alone, as `build_model` has it; None for one that is not on this machine yet."""
     if options.tiny:
-        return tiny_tokenizer(texts, options.vocabulary)
+        if options.base_model not in TINY_VISION:
+            return tiny_tokenizer(texts, options.vocabulary)
+        words = [text for word in WORDS.split() for text in (word, f" {word}")]
+        return tiny_tokenizer([text.replace(MARK, "") for text in [*texts, *words, *words]], options.vocabulary, [MARK])
     if not place_of(options.base_model).is_here(options.revision):
         return None
     with _told(options):
@@ -218,6 +246,50 @@ def _tokenizer(name: str, **given: Any) -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name, **given)
+
+
+def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
+    """How the model sees; None for one that does not, and for one that is not on this machine yet."""
+    if options.tiny:
+        seeing = options.base_model in TINY_VISION
+        return Sight.of(_tiny_config(options, tokenizer), tiny_processor()) if seeing else None
+    if not options.download and not place_of(options.base_model).is_here(options.revision):
+        return None
+    config = _config(options)
+    if config.model_type not in KINDS:
+        return None
+    from transformers import AutoProcessor
+
+    with _told(options):
+        processor = AutoProcessor.from_pretrained(place_of(options.base_model).name, **_given(options))
+    if not getattr(tokenizer, "chat_template", None):
+        tokenizer.chat_template = getattr(processor, "chat_template", None)
+    return Sight.of(config, processor.image_processor)
+
+
+def _sees(options: ModelOptions) -> bool:
+    if options.tiny:
+        return options.base_model in TINY_VISION
+    return not place_of(options.base_model).gguf and _config(options).model_type in KINDS
+
+
+def _tiny_config(options: ModelOptions, tokenizer: Any) -> Any:
+    with torch.device("meta"):
+        return _tiny(options, tokenizer).config
+
+
+def _config(options: ModelOptions) -> Any:
+    from transformers import AutoConfig
+
+    with _told(options):
+        return AutoConfig.from_pretrained(place_of(options.base_model).name, **_given(options))
+
+
+def _kind(config: Any) -> Any:
+    """The class that loads a model with this configuration."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    return AutoModelForImageTextToText if getattr(config, "model_type", "") in KINDS else AutoModelForCausalLM
 
 
 def _given(options: ModelOptions) -> dict[str, Any]:

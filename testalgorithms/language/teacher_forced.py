@@ -9,24 +9,31 @@ from torch import Tensor
 
 from ianvs.testalgorithms.language.batches import only_at
 from ianvs.testalgorithms.language.conversation import Encoded
+from ianvs.testalgorithms.language.sight import Sight
 
 
-def teacher_forced(network: Any, conversations: Sequence[Encoded], window: int | None = None) -> list[list[float]]:
+def teacher_forced(
+    network: Any, conversations: Sequence[Encoded], window: int | None = None, sight: Sight | None = None
+) -> list[list[float]]:
     """[right tokens, learnt tokens, sum of log p(token | tokens before)] of each conversation.
 
     Each goes through the network by itself: no padding, no neighbours, so that its numbers are the same whatever else
     is asked. Log-probabilities are float32, and summed in float64. window: tokens that the model can look at. What is
     learnt beyond it can't be asked for: such a token counts as wrong, and as one of the vocabulary drawn at random.
+    sight: of a model that sees.
     """
     device = next(network.parameters()).device
-    return [_of_one(network, conversation, window or len(conversation), device) for conversation in conversations]
+    return [_of_one(network, one, one.cut(window or len(one)), device, sight) for one in conversations]
 
 
-def _of_one(network: Any, conversation: Encoded, window: int, device: torch.device) -> list[float]:
+def _of_one(
+    network: Any, conversation: Encoded, within: Encoded, device: torch.device, sight: Sight | None
+) -> list[float]:
     # The first token has nothing before it.
-    before = torch.tensor([at for at, learnt in enumerate(conversation.learnt[1:window]) if learnt], device=device)
-    seen = torch.tensor([conversation.tokens[:window]], device=device)
-    logits: Tensor = network(input_ids=seen, use_cache=False, **only_at(network, before)).logits[0]
+    before = torch.tensor([at for at, learnt in enumerate(within.learnt[1:]) if learnt], device=device)
+    seen = torch.tensor([within.tokens], device=device)
+    shown = {"pixel_values": sight.pixels(within.pictures).to(device)} if sight and within.pictures else {}
+    logits: Tensor = network(input_ids=seen, use_cache=False, **shown, **only_at(network, before)).logits[0]
     logits = (logits[before] if len(logits) == seen.shape[1] else logits).float()
     targets = seen[0, 1:][before]
     likelihoods = logits.log_softmax(-1).gather(1, targets[:, None]).double()

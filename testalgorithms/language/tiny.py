@@ -1,6 +1,6 @@
 """A stand-in for a language model: a small transformer from a configuration, and a tokenizer made from text at hand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 WINDOW = 1024  # tokens that the model can look back on
@@ -11,12 +11,15 @@ TEMPLATE = (
 )
 
 
-def tiny_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
-    """A byte-level BPE tokenizer with at most `vocabulary` tokens, merged from `texts`; it can spell any text."""
+def tiny_tokenizer(texts: Iterable[str], vocabulary: int, marks: Sequence[str] = ()) -> Any:
+    """A byte-level BPE tokenizer with at most `vocabulary` tokens, merged from `texts`; it can spell any text.
+
+    marks: what is a token by itself wherever it stands, besides those of its template.
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    special = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+    special = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", *marks]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -40,9 +43,16 @@ def tiny_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
 
 def tiny_model(tokenizer: Any, width: int, layers: int, heads: int) -> Any:
     """An untrained decoder of the Llama architecture (Touvron et al. 2023), its weights drawn by torch's generator."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaForCausalLM
 
-    config = LlamaConfig(
+    return LlamaForCausalLM(tiny_config(tokenizer, width, layers, heads))
+
+
+def tiny_config(tokenizer: Any, width: int, layers: int, heads: int) -> Any:
+    """What `tiny_model` is made from."""
+    from transformers import LlamaConfig
+
+    return LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
         intermediate_size=2 * width,
@@ -55,4 +65,3 @@ def tiny_model(tokenizer: Any, width: int, layers: int, heads: int) -> Any:
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
     )
-    return LlamaForCausalLM(config)

@@ -23,6 +23,8 @@ class Tuned(Protocol):
     def device(self) -> torch.device: ...
     @property
     def weights(self) -> Mapping[str, torch.nn.Parameter]: ...
+    @property
+    def rates(self) -> Mapping[str, float]: ...
     def extend(self, conversations: list[Encoded]) -> list[Encoded]: ...
     def batch(self, conversations: list[Encoded]) -> Batch: ...
     def loss(self, batch: Batch) -> Tensor: ...
@@ -52,9 +54,12 @@ class Descent:
     def run(self, learner: Tuned, data: RoundOfTalk, passes: int | None, progress: Callable[..., Any] | None) -> None:
         """Go down the learner's loss, `epochs` times over the data, or as often as the exam allows."""
         epochs = self.epochs if passes is None else min(self.epochs, passes)
-        weights = list(learner.weights.values())
+        named, rates = learner.weights, learner.rates
+        weights = list(named.values())
+        groups = [{"params": [one for name, one in named.items() if name not in rates]}]
+        groups += [{"params": [named[name]], "lr": rate} for name, rate in rates.items()]  # type: ignore[dict-item]
         optimizer = torch.optim.AdamW(
-            weights, lr=self.learning_rate, weight_decay=self.weight_decay, fused=learner.device.type in ("cpu", "cuda")
+            groups, lr=self.learning_rate, weight_decay=self.weight_decay, fused=learner.device.type in ("cpu", "cuda")
         )
         each = math.ceil(math.ceil(len(data) / self.batch_size) / self.accumulation)
         warmup = math.ceil(self.warmup * epochs * each)

@@ -32,6 +32,7 @@ from typing import Any
 from ianvs.base.errors import closest, one_line
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_forms import Form, Slip, content_at, text_at
+from ianvs.exam.data.conversation_pictures import MARK
 from ianvs.exam.data.records import json_kind
 
 _ROLES = MappingProxyType(
@@ -230,7 +231,10 @@ def _history(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 def _question_and_answer(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
     box = record.get("answer_bbox")  # of grounding: where in the picture, as numbers or as they are written
     answer = text_at(record, "answer", ()) if box is None else box if isinstance(box, str) else json.dumps(box)
-    return None, [text_at(record, "text", ())], [answer]
+    asked = text_at(record, "text", ())
+    if record.get("image") and MARK not in asked:  # the authors' evaluation puts it there
+        asked = f"{MARK}\n{asked}"
+    return None, [asked], [answer]
 
 
 def _choice(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:

@@ -15,6 +15,7 @@ from ianvs.testenv.metrics import (
     hierarchies,
     online,
     overlap,
+    picture_replies,
     routing,
     suites,
     survey,
@@ -37,7 +38,7 @@ METRICS = (
     *hierarchies.AT_DEPTHS,
     *defined_in(hierarchies, overlap, unseen_detection, routing),
     semantic_similarity,
-    *defined_in(text, token_scores, answer_scores),
+    *defined_in(text, token_scores, answer_scores, picture_replies),
     *DETECTION, *MULTILABEL,
     *defined_in(regression_metrics, survey, online, suites, benchmarks, general_change),
 )  # fmt: skip

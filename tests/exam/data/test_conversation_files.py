@@ -187,7 +187,7 @@ def written(path: Path, content: object) -> SourceSpec:
 @pytest.mark.parametrize(("name", "content", "expected"), WHOLE, ids=[row[0] for row in WHOLE])
 def test_a_whole_file_is_read(tmp_path, name, content, expected):
     source = written(tmp_path / name, content)
-    spec = DatasetSpec(train=(source,), test=(source,))
+    spec = DatasetSpec(train=(source,), test=(source,), pictures="ignore" if name == "picture.json" else None)
     assert data.checked(spec).problems == []
     loaded = data.load(spec, tmp_path / "cache")
     samples = zip(loaded.train.x, loaded.train.y, strict=True)
@@ -211,9 +211,9 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path, name, content, at, sai
     assert found.startswith(at)
 
 
-def test_a_picture_among_parts_is_noted(tmp_path):
+def test_a_picture_among_parts_that_is_ignored_is_noted(tmp_path):
     source = written(tmp_path / "a.json", {name: content for name, content, _ in WHOLE}["picture.json"])
-    notes = data.load(DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache").notes
+    notes = data.load(DatasetSpec(train=(source,), test=(source,), pictures="ignore"), tmp_path / "cache").notes
     assert notes[0] == "1 of the 1 conversations of the train part come with pictures, which are left out."
 
 

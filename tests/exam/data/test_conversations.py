@@ -97,7 +97,7 @@ def test_query_and_response_follow_their_history(tmp_path):
     assert one(tmp_path, record) == (None, ["a", "c"], ["b", "d"])
 
 
-def test_coin_files_lose_the_mark_of_the_picture_and_it_is_noted(tmp_path):
+def test_coin_files_lose_the_mark_of_a_picture_that_is_ignored_and_it_is_noted(tmp_path):
     question = "<image>\nWhat is it?\nAnswer with one word."
     turns = [{"from": "human", "value": question}, {"from": "gpt", "value": "a cat"}]
     train = written(tmp_path / "train.json", [{"id": "1", "image": "a.jpg", "conversations": turns}])
@@ -105,7 +105,7 @@ def test_coin_files_lose_the_mark_of_the_picture_and_it_is_noted(tmp_path):
         {"question_id": 7, "image": "b.jpg", "text": question, "answer": "a dog"},
         {"question_id": 8, "text": "Where?", "answer_bbox": [0.1, 0.25]},
     ]
-    spec = DatasetSpec(train=(train,), test=(written(tmp_path / "test.json", asked),))
+    spec = DatasetSpec(train=(train,), test=(written(tmp_path / "test.json", asked),), pictures="ignore")
     dataset = data.load(spec, tmp_path / "cache")
     assert dataset.train.x[0]["user"] == ["What is it?\nAnswer with one word."]
     assert dataset.test.y.tolist() == [["a dog"], ["[0.1, 0.25]"]]
@@ -114,9 +114,8 @@ def test_coin_files_lose_the_mark_of_the_picture_and_it_is_noted(tmp_path):
 
 def test_a_picture_without_a_mark_in_the_text_is_noted_too(tmp_path):
     records = [{"image": "a.jpg", **said("a", "b")}, {"image": None, **said("c", "d")}]
-    assert (
-        loaded(tmp_path, records).notes[0].startswith("1 of the 2 conversations of the train part come with pictures")
-    )
+    [note, *_] = loaded(tmp_path, records, pictures="ignore").notes
+    assert note.startswith("1 of the 2 conversations of the train part come with pictures")
 
 
 def test_a_text_that_speaks_of_image_marks_stays_as_it_is(tmp_path):

@@ -117,7 +117,7 @@ def test_the_csv_the_page_and_the_terminal_carry_it() -> None:
     assert float(first["accuracy_published"]) == pytest.approx(0.8043)
     assert first["accuracy_agrees"] == "can't tell (-0.004, -0.024 to 0.015; theirs are too few)"
     stream = io.StringIO()
-    render(table, Console(file=stream, width=200), explain=True)
+    render(table, Console(file=stream, width=200, force_terminal=True, color_system=None), explain=True)
     for text in (markdown(document_of(table)), stream.getvalue()):
         assert "0.804 ± 0.019" in text
         assert f"a, accuracy: 0.8043 ± 0.0189, 10 runs, margin 0.01: {TABLE}" in text.replace("\n", " ")

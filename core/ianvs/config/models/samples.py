@@ -73,6 +73,11 @@ def _root(value: object, info: ValidationInfo) -> Path | None:
         return lookup.plain(path_text(value))  # the download makes it
 
 
+def _pictures(value: object, info: ValidationInfo) -> Path | str | None:
+    root = info.data.get("root")
+    return value if value is None or value == "ignore" else found_path(value, info, "folder", below=root)
+
+
 def _path(value: object, info: ValidationInfo) -> Path:
     part, _, ending = str(info.field_name).partition("_")
     root = info.data.get("root", _WRONG)
@@ -200,6 +205,8 @@ class DatasetSpec(PlacedSpec):
     data_type: DataTypeSpec | None = None  # None: told by the form of the labels
     label: Name | None = None  # the label's column in a table
     input: Name | None = None  # the samples' column in a table
+    # The folder of the pictures of conversations, None: beside their file; or "ignore" leaves them out.
+    pictures: Annotated[Path | Literal["ignore"] | None, BeforeValidator(_pictures)] = None
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     # The share of the training data that becomes the test part, class by class, and the seed by which it is drawn.
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None

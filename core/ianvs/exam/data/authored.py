@@ -164,8 +164,9 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
             listing = read_table(SourceSpec(place.file, "data"), spec, table)
             return replace(listing, ids=numbered_names(part, len(records)))
         return conversations_listing(
-            records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)
-        )
+            records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place),
+            pictures=spec.pictures,
+        )  # fmt: skip
     arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
     called = {key: f"{key} of {part}" for key in COLUMNS}
     if (folder / LABELS).is_file():

@@ -3,90 +3,88 @@
 Forms are found by entry points; a record's fields tell which one it has, and others don't matter but its topic.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
-from ianvs.config.strict_yaml import Step, Steps
+from ianvs.base.kept_pictures import Picture
+from ianvs.config.strict_yaml import Steps
+from ianvs.exam.data.conversation_pictures import MARK, MARKS, PARTS, PictureFiles, has_parts, names_in
+from ianvs.exam.data.records import Slip as Slip
 from ianvs.exam.data.records import json_kind
 from ianvs.plugins.loader import brought
 
 GROUP = "ianvs.conversation_forms"
 """The group of entry points by which packages bring forms, ianvs its own; each names a tuple of `Form`."""
 
-_PICTURE = re.compile(r"<image>\n?")
-_TEXT_PART, _PICTURE_PARTS = "text", ("image", "image_url")  # types of a message's parts, of Hugging Face and OpenAI
-
-
-class Slip(Exception):  # noqa: N818 - it becomes a Problem with a place
-    """What is wrong with a record, and the steps to it."""
-
-    def __init__(self, message: str, *steps: Step) -> None:
-        super().__init__(message)
-        self.message, self.steps = message, steps
+Turns = tuple[Any, ...]
+_TEXT_PART = "text"
 
 
 @dataclass(frozen=True)
 class Conversation:
     """user[t] and assistant[t] are turn t + 1; a text to go on training with has no turn of a user, and one reply.
 
-    pictures: how many belong to it that are left out. references: further right replies to the last turn. unlearnt:
-    turns, from 0 on, whose replies are not to be learnt. form: the name of its form.
+    pictures: one for each mark <image> in what the user says, in order; left_out: how many belong to it and are not
+    taken. references: further right replies to the last turn. unlearnt: turns, from 0 on, whose replies are not to be
+    learnt. form: the name of its form.
     """
 
     system: str | None
     user: tuple[str, ...]
     assistant: tuple[str, ...]
     topic: str = ""
-    pictures: int = 0
+    pictures: tuple[Picture, ...] = ()
     references: tuple[str, ...] = ()
     unlearnt: tuple[int, ...] = ()
     form: str = ""
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
 class Form:
     """A form by the fields that tell it from the others; one with more of them goes before one with less.
 
-    topic: the field that names a conversation's topic. replies: the field that may list several right ones (or hold
-    {"text": such a list}), of which the first is learnt. unlearnt: the turns, from 0 on, that are not to be learnt.
+    turns: what a record holds, (system prompt, what the user says, what the assistant replies), and perhaps the names
+    of pictures in the order of their marks <image>; without these they are those of `image`, `images`, and the parts
+    of messages. topic: the field that names a conversation's topic. replies: the field that may list several right ones
+    (or hold {"text": such a list}), of which the first is learnt. unlearnt: turns, from 0 on, that are not learnt.
     when: of fields that other data have, too, what a record has to hold for its file to be one of conversations. Such a
     form gives way to others.
     """
 
     name: str
     fields: tuple[str, ...]
-    turns: Callable[[Mapping[str, Any]], tuple[str | None, list[str], list[str]]]
+    turns: Callable[[Mapping[str, Any]], Turns]
     topic: str = "topic"
     replies: str = ""
     when: Callable[[Mapping[str, Any]], bool] | None = None
     unlearnt: Callable[[Mapping[str, Any]], list[int]] = lambda record: []
 
-    def read(self, record: Mapping[str, Any]) -> Conversation:
-        """Raises Slip."""
-        system, user, assistant = self.turns(record)
+    def read(self, record: Mapping[str, Any], files: PictureFiles | None = None) -> Conversation:
+        """files: where its pictures are; None leaves them out. Raises Slip."""
+        system, user, assistant, *told = self.turns(record)
         unlearnt = self.unlearnt(record)
         if assistant and len(unlearnt) == len(assistant):
             raise Slip("no reply of it is to be learnt: all have the weight 0. Leave it out.")
         for turn, reply in enumerate(assistant, start=1):
             if not reply.strip():
                 raise Slip(f"the assistant's reply of turn {turn} is empty; nothing can be learnt from it.")
-        has_pictures = bool(record.get("image") or record.get("images"))
-        marks = sum(len(_PICTURE.findall(said)) for said in user) if has_pictures else 0
-        heard = [_PICTURE.sub("", said) for said in user] if marks else user
-        pictures = (max(marks, 1) if has_pictures else 0) + _picture_parts(record)
+        names = [(name, ()) for name in told[0]] if told else names_in(record)
+        pictured = bool(names) or has_parts(record)
+        heard = [MARKS.sub("", said) for said in user] if pictured and files is None else user
         topic, right = record.get(self.topic), record.get(self.replies)
         return Conversation(
             system,
             tuple(heard),
             tuple(assistant),
             topic if isinstance(topic, str) else "",
-            pictures,
+            files.of(user, names) if pictured and files is not None else (),
             _further(right, self.replies),
             tuple(unlearnt),
             self.name,
+            max(len(names), 1) if pictured and files is None else 0,
         )
 
 
@@ -140,7 +138,7 @@ def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:
 
 
 def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
-    """What a message says: a text, or parts of type text, one after the other; pictures are left out. Raises Slip."""
+    """What a message says: a text, or parts of type text, one after the other; a picture is its mark. Raises Slip."""
     parts = message.get(field)
     if not isinstance(parts, list):
         return text_at(message, field, where)
@@ -152,16 +150,10 @@ def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
         kind = text_at(part, "type", place)
         if kind == _TEXT_PART:
             said.append(text_at(part, "text", place))
-        elif kind not in _PICTURE_PARTS:
-            known = (_TEXT_PART, *_PICTURE_PARTS)
+        elif kind in PARTS:
+            said.append(f"{MARK}\n")
+        else:
+            known = (_TEXT_PART, *PARTS)
             told = f"a part of type '{kind}' can't be read.{closest(kind, known)} There are: {one_line(known)}."
             raise Slip(told, *place, "type")
     return "".join(said)
-
-
-def _picture_parts(record: Mapping[str, Any]) -> int:
-    """How many parts of messages, in whatever field these are, are pictures."""
-    messages = [message for value in record.values() if isinstance(value, list) for message in value]
-    contents = [message.get("content") for message in messages if isinstance(message, dict)]
-    parts = [part for content in contents if isinstance(content, list) for part in content]
-    return sum(isinstance(part, dict) and part.get("type") in _PICTURE_PARTS for part in parts)

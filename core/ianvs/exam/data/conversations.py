@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.kept_pictures import Pictures
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, Slip, text_at
+from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.index import stem_of
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
@@ -50,7 +52,8 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     def told(index: int, slip: Slip) -> Problem:
         return Problem(slip.message, records.place(index, *slip.steps))
 
-    return conversations_listing(records.values, stem_of(records.path), records.path, records.lines, told, spec.domain)
+    stem, options = stem_of(records.path), (spec.domain, spec.pictures)
+    return conversations_listing(records.values, stem, records.path, records.lines, told, *options)
 
 
 def conversations_listing(
@@ -60,11 +63,14 @@ def conversations_listing(
     lines: Sequence[int],
     told: Callable[[int, Slip], Problem],
     domain: str | None = None,
+    pictures: Path | str | None = None,
 ) -> Listing:
     """`read_conversations` of records from anywhere. stem: of their names. told: what is said of a slip in one of them.
 
     path, lines: where they were written. domain: the field that names a domain; None: `domain`, if there is one.
+    pictures: the folder that they are in, None beside `path`; IGNORE leaves them out.
     """
+    files = None if pictures == IGNORE else PictureFiles(path.parent if pictures is None else Path(pictures))
     said: list[Conversation] = []
     domains: list[str] = []
     problems: list[Problem] = []
@@ -72,7 +78,7 @@ def conversations_listing(
     forms = Forms()
     for index, record in enumerate(records):
         try:
-            said.append(conversation_of(record, forms))
+            said.append(conversation_of(record, forms, files))
             domains.append(_domain(record, domain))
             if (before := first.setdefault(_given(record), index)) != index and _given(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
@@ -119,16 +125,20 @@ def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequen
 def user_turns(said: Iterable[Conversation]) -> NDArray[Any]:
     """(N,) dicts {"id": str, "system": str | None, "user": [str, ...]}: what a learner is handed.
 
+    Where any of them has pictures, also "pictures": those of its marks <image>, in order, (H, W, 3) uint8 each.
     With "unlearnt", the turns from 0 on whose replies are not to be learnt, where there are some.
     An id is a digest of what stands beside it, so that it tells nothing else: numbers would betray, of a question that
     is asked in every round, which round it is from. Equal conversations have equal ids. Where no user says anything it
     is one of the text.
     """
-    samples = []
+    samples, said = list[dict[str, Any]](), list(said)
+    pictured = any(one.pictures for one in said)
     for one in said:
-        content = json.dumps([one.system, one.user] if one.user else [one.assistant])
+        shown = [[picture.sha256 for picture in one.pictures]] if one.pictures else []
+        content = json.dumps([one.system, one.user, *shown] if one.user else [one.assistant])
         name = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
         sample: dict[str, Any] = {"id": name, "system": one.system, "user": list(one.user)}
+        sample |= {"pictures": Pictures(one.pictures)} if pictured else {}
         samples.append(sample | {"unlearnt": list(one.unlearnt)} if one.unlearnt else sample)
     return column(samples)
 
@@ -147,7 +157,7 @@ def topics_of(said: Iterable[Conversation]) -> NDArray[np.str_] | None:
 def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
     """What was left out of the samples, in full sentences."""
     counts = {
-        "come with pictures, which are left out": sum(1 for one in said if one.pictures),
+        "come with pictures, which are left out": sum(1 for one in said if one.left_out),
         "have several right replies, of which the first is taught; in scores all count": sum(
             1 for one in said if one.references
         ),
@@ -159,7 +169,7 @@ def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
     return tuple(f"{count} {of} {what}." for what, count in counts.items() if count)
 
 
-def conversation_of(record: object, forms: Forms) -> Conversation:
+def conversation_of(record: object, forms: Forms, files: PictureFiles | None = None) -> Conversation:
     """A record in any of the `forms`. Raises Slip with the steps to what is wrong."""
     if not isinstance(record, dict):
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
@@ -175,7 +185,7 @@ def conversation_of(record: object, forms: Forms) -> Conversation:
         which = one_line([" with ".join(form.fields) for form in forms.known], len(forms.known))
         other = "Other data: name their columns by `input` and `label` in the dataset."
         raise Slip(f"is no conversation.{hint} It has: {has} A conversation has one of: {which}. {other}")
-    return found[0].read(record)
+    return found[0].read(record, files)
 
 
 def _given(record: Mapping[str, object]) -> str:

@@ -14,7 +14,8 @@ from ianvs.base.digests import parsed, sealed_text
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.contents import Say, contents
-from ianvs.exam.data.listing import Listing
+from ianvs.exam.data.conversation_pictures import picture_digests
+from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
 from ianvs.exam.data.table_forms import source_files
 from ianvs.exam.data.typed_labels import type_facts
@@ -91,13 +92,15 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
     if listing.form == "files":
         columns.append(_files(listing.x, cache_dir, say))
         columns.append(_files(listing.labels, cache_dir, say) if listing.label_form == "files" else listing.labels)
+    if listing.form == "conversation" and (shown := picture_digests(listing.x.tolist(), cache_dir, say)):
+        columns.append(column(shown))
     found = hashlib.sha256(b"[")  # of the same text as `digest_of` takes, which is many times as large as the names
-    for number, column in enumerate(columns):
+    for number, values in enumerate(columns):
         found.update(b",[" if number else b"[")
-        for start in range(0, len(column), _BLOCK):
-            block = column[start : start + _BLOCK]
-            values = hexadecimal(block) if block.ndim == 2 else block.tolist()
-            text = json.dumps(values, separators=(",", ":"))[1:-1]
+        for start in range(0, len(values), _BLOCK):
+            block = values[start : start + _BLOCK]
+            told = hexadecimal(block) if block.ndim == 2 else block.tolist()
+            text = json.dumps(told, separators=(",", ":"))[1:-1]
             found.update(f",{text}".encode() if start else text.encode())
         found.update(b"]")
     found.update(b"]")

@@ -90,7 +90,7 @@ def keep_table(
         keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), key, cache_dir)
         return fingerprint
     with suppress(OSError):  # the cache only saves time
-        if form == "files":
+        if files:
             keep_seen(files, np.concatenate(facts), fingerprint, _list(key), cache_dir)
         else:
             write_memo(_memo(key, cache_dir), fingerprint)
@@ -233,6 +233,9 @@ def _load_texts(folder: Path, name: str) -> NDArray[Any]:
 def _files_of(listings: Sequence[Listing]) -> list[NDArray[Any]]:
     """Columns of the files that the listings name."""
     columns = [one.x for one in listings if one.form == "files"]
+    shown = [x.pictures for one in listings if one.form == "conversation" for x in one.x]
+    if names := dict.fromkeys(str(one.file) for pictures in shown for one in pictures if one.file is not None):
+        columns.append(column(list(names)))
     return columns + [one.labels for one in listings if one.label_form == "files"]
 
 

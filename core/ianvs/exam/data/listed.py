@@ -13,6 +13,7 @@ from ianvs.base.errors import Place, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
 from ianvs.exam.data.contents import known_contents, paths_digest
+from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.conversations import notes_of, references_of, topics_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.decode import picture_size
@@ -166,6 +167,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         ("image_size", spec.image_size, not _resized(train, spec), "is for picture files; these samples are not."),
         ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
+        ("pictures", spec.pictures, not said, "is for conversations; these samples are not."),
         ("label", spec.label, said, no_label),
         ("classes", spec.classes, said, no_label),
     ):
@@ -186,7 +188,10 @@ def _samples(
         if "NCHW" in listing.layout:  # in memory as those that came with channels last: else the last bits are others
             key = f"pictures-{digest_of(content)[:32]}"
             return cached_arrays(cache_dir, key, lambda: {"x": listing.x})["x"]
-        return user_turns(listing.x) if listing.form == "conversation" else listing.x
+        if listing.form != "conversation":
+            return listing.x
+        picture_digests(listing.x.tolist(), cache_dir)
+        return user_turns(listing.x)
     if spec.storage == "encoded":
         return _encoded(listing, spec, cache_dir, content)
     return cached_pictures(listing.x.tolist(), spec.image_size, cache_dir, progress)

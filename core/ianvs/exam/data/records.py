@@ -22,6 +22,14 @@ _BLANKS = " \t\n\r"
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
 
 
+class Slip(Exception):  # noqa: N818 - it becomes a Problem with a place
+    """What is wrong with a record, and the steps to it."""
+
+    def __init__(self, message: str, *steps: Step) -> None:
+        super().__init__(message)
+        self.message, self.steps = message, steps
+
+
 @dataclass(frozen=True)
 class Records:
     """values[i] is what record i holds; in the file's text it begins at starts[i], on line lines[i].

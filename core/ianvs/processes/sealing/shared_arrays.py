@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,15 +16,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.kept_pictures import Picture, Pictures
 from ianvs.processes.sealing.peer import RemoteError
 
 Spec = Mapping[str, Any]
 """Where an array lies in a file: {"dtype", "shape", "at"}; of mappings of arrays {"count", "ragged": {name: [all rows,
-where those of each mapping begin]}}; what is no numbers: {"json": bytes, "count", "at"}."""
+where those of each mapping begin]}}; what is no numbers: {"json": bytes, "count", "at"}, and "pictures": [[start,
+length, sha256]] if it has some, of which it names the numbers."""
 
 _BLOCK = 1 << 25  # bytes that are gathered at a time
 _IN_MEMORY = 1 << 31  # bytes up to which a file is memory without a disk behind it
 _ALIGNMENT = 64
+_PICTURES = "pictures by number"  # the key of what stands in JSON for them
 _PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
 _F_ADD_SEALS, _SEALS = 1033, 1 | 2 | 4 | 8  # Linux: no more seals, no shrinking, growing, writing
 _PATIENCE = 60.0  # seconds in which a file is to be sealed
@@ -91,10 +94,21 @@ class ArrayWriter:
                 starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
                 ragged[name] = [self.array(np.concatenate(rows)), self.array(starts)]
             return {"count": len(values), "ragged": ragged}
+        kept: dict[str, tuple[int, list[Any]]] = {}  # by sha256: several questions may be about one picture
+
+        def numbers(pictures: object) -> dict[str, list[int]]:
+            if not isinstance(pictures, Pictures):
+                raise TypeError(f"{type(pictures).__name__} is nothing that JSON can hold")
+            for one in pictures.kept:
+                if one.sha256 not in kept:
+                    kept[one.sha256] = len(kept), [*self.blob(one.held), one.sha256]
+            return {_PICTURES: [kept[one.sha256][0] for one in pictures.kept]}
+
+        text = json.dumps(list(values), default=numbers).encode()
         at = self._aligned()
-        text = json.dumps(list(values)).encode()
         self._write(np.frombuffer(text, np.uint8))
-        return {"json": len(text), "count": len(values), "at": at}
+        spec = {"json": len(text), "count": len(values), "at": at}
+        return {**spec, "pictures": [where for _, where in kept.values()]} if kept else spec
 
     def sealed(self) -> int:
         """The descriptor, of a file that nobody can change any more where the system can promise that."""
@@ -145,13 +159,20 @@ def unpacked(memory: memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
             return _mappings(memory, spec)
         if "json" in spec:
             at = _whole(spec["at"])
-            found = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
+            text = bytes(memory[at : at + _whole(spec["json"])])
+            found = json.loads(text, object_hook=_shown(memory, spec["pictures"]) if "pictures" in spec else None)
             if not isinstance(found, list):
                 raise ValueError("a list is needed")
             return found
         return _numbers(memory, spec)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
+
+
+def _shown(memory: memoryview, where: Sequence[tuple[int, int, str]]) -> Callable[[dict[str, Any]], Any]:
+    """What puts pictures, which stay in the memory, in the place of their numbers."""
+    kept = [Picture(memory[_whole(at) : at + _whole(length)], None, str(name)) for at, length, name in where]
+    return lambda found: Pictures(kept[_whole(i)] for i in found[_PICTURES]) if found.keys() == {_PICTURES} else found
 
 
 def _mappings(memory: memoryview, spec: Spec) -> list[dict[str, NDArray[Any]]]:

@@ -25,6 +25,7 @@ _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
 _MOST_LINES = 2  # lines of a kind
+_PADDING = 2  # what tabulate adds to titles
 _PIPE = 120  # characters of a line where nobody says how wide it may be
 _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
@@ -54,11 +55,15 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
         say("No results yet.", "")
         return
     columns, told_once = without_constants(_without_repetition(ranking))
-    shown, left_out = _fit(ranking, [c for c in columns if not c.blank], console.width if live else _PIPE)
+    shown, left_out = _fit(
+        ranking, [c for c in columns if not c.blank], *((console.width, 0) if live else (_PIPE, _PADDING))
+    )
     if live:
         console.print(_drawn(ranking, shown))
     else:
-        say(aligned(shown, widths=[_SETTINGS_WIDTH if c.source is _SETTINGS else None for c in shown]), "")
+        free = _PIPE - sum(_width(c, _PADDING) for c in shown if c.source is not _SETTINGS) - _GAP - _PADDING
+        folded = max(_NARROWEST_SETTINGS, min(free, _SETTINGS_WIDTH))
+        say(aligned(shown, widths=[folded if c.source is _SETTINGS else None for c in shown]), "")
     say("", "")
     for note in _leaders(document):
         say(note, "green")
@@ -144,27 +149,33 @@ def _drawn(ranking: Table, columns: Sequence[TableColumn]) -> RichTable:
     return table
 
 
-def _fit(ranking: Table, columns: Sequence[TableColumn], width: int) -> tuple[list[TableColumn], list[TableColumn]]:
-    """(columns to show in order, columns left out) for a table of at most `width` characters."""
+def _fit(
+    ranking: Table, columns: Sequence[TableColumn], width: int, padding: int
+) -> tuple[list[TableColumn], list[TableColumn]]:
+    """(columns to show in order, columns left out) for a table of at most `width` characters, titles padded."""
+
+    def wide(column: TableColumn) -> int:
+        return _width(column, padding)
+
     settings = [c for c in columns if c.telling]  # the others say nothing that the algorithm's name does not
     must = [c for c in columns if c.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "overlap", "status")]
     must += [c for c in columns if c.sort_order is not None]
     optional = [c for c in columns if c not in must and c not in settings and c.kind in _IMPORTANCE]
     optional.sort(key=lambda c: _IMPORTANCE.index(c.kind))  # stable: the table's order within a kind
 
-    free = width - sum(map(_width, must))
+    free = width - sum(map(wide, must))
     chosen = list(settings)
-    if sum(map(_width, settings)) > free // 2:  # one column for all of them: most algorithms have few of the many
+    if sum(map(wide, settings)) > free // 2:  # one column for all of them: most algorithms have few of the many
         chosen = [_combined(ranking, settings)]
-        free -= min(_width(chosen[0]), max(_NARROWEST_SETTINGS, free // 2))
+        free -= min(wide(chosen[0]), max(_NARROWEST_SETTINGS, free // 2))
     else:
-        free -= sum(map(_width, settings))
+        free -= sum(map(wide, settings))
     for column in optional:
-        if column.kind == "agrees" and _width(column) > free:  # the verdict alone, rather than none
+        if column.kind == "agrees" and wide(column) > free:  # the verdict alone, rather than none
             column = replace(column, cells=tuple(Cell(c.value, c.text.split(" (")[0]) for c in column.cells))
-        if _width(column) <= free:
+        if wide(column) <= free:
             chosen.append(column)
-            free -= _width(column)
+            free -= wide(column)
     position = {column.title: place for place, column in enumerate(columns)}
     position.setdefault(_SETTINGS.title, min((position[c.title] for c in settings), default=0))
     shown = sorted([*must, *chosen], key=lambda c: position[c.title])
@@ -180,10 +191,10 @@ def _combined(ranking: Table, settings: Sequence[TableColumn]) -> TableColumn:
     return TableColumn(_SETTINGS.title, tuple(Cell(text, text) for text in texts), source=_SETTINGS)
 
 
-def _width(column: TableColumn) -> int:
+def _width(column: TableColumn, padding: int = 0) -> int:
     from rich.cells import cell_len
 
-    widest = max(map(cell_len, (column.title, *column.texts)))
+    widest = max(cell_len(column.title) + padding, *map(cell_len, column.texts))
     return (min(widest, _SETTINGS_WIDTH) if column.source is _SETTINGS else widest) + _GAP
 
 

@@ -255,8 +255,13 @@ def _taught_texts(
     if algorithm.exam_id not in known:
         exam = _any_request(plan, algorithm).exam()
         x, y = exam.dataset.train.x, exam.dataset.train.y
-        known[algorithm.exam_id] = tuple((x[one.train].tolist(), y[one.train].tolist()) for one in exam.rounds)
+        known[algorithm.exam_id] = tuple((_named(x[one.train]), y[one.train].tolist()) for one in exam.rounds)
     return known[algorithm.exam_id]
+
+
+def _named(asked: Iterable[Any]) -> list[Any]:
+    """Conversations without what is in their pictures."""
+    return [{**one, "pictures": one["pictures"].named()} if "pictures" in one else one for one in asked]
 
 
 def _is_own(url: str) -> bool:

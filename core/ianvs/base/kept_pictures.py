@@ -1,0 +1,134 @@
+"""Pictures that stay as they were written until somebody looks at them."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ianvs.base.errors import DataError, shown_path
+
+_ARRAY = b"\x93NUMPY"  # what a file of numpy begins with
+
+
+class Picture:
+    """What a picture file holds, or the file itself, which is read when it is needed; or an array as numpy writes it.
+
+    sha256: of its bytes, in hexadecimal. What a file holds has to be what it was when that was known. Raises DataError.
+    """
+
+    def __init__(self, held: bytes | memoryview | None = None, file: Path | None = None, sha256: str = "") -> None:
+        self._held, self.file = held, file
+        if sha256:
+            self.sha256 = sha256
+
+    @classmethod
+    def of(cls, picture: Any) -> "Picture":
+        """Of what answers to an (H, W, 3) uint8 array."""
+        if isinstance(picture, Picture):
+            return picture
+        kept = BytesIO()
+        np.save(kept, np.ascontiguousarray(picture, np.uint8), allow_pickle=False)
+        return cls(kept.getvalue())
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(self._held if self._held is not None else self._read()).hexdigest()
+
+    @property
+    def held(self) -> bytes:
+        if self._held is not None:
+            return bytes(self._held)
+        found = self._read()
+        if hashlib.sha256(found).hexdigest() != self.sha256:
+            raise DataError(f"{self}: was changed after the samples were listed. Run again: that is another exam.")
+        return found
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width), by the head of what is held."""
+        size: tuple[int, int] = self._opened(lambda image: (image.height, image.width))
+        return size
+
+    @property
+    def pixels(self) -> NDArray[np.uint8]:
+        """(H, W, 3) RGB, decoded anew each time."""
+        pixels: NDArray[np.uint8] = self._opened(lambda image: np.array(image.convert("RGB"), np.uint8))
+        return pixels
+
+    def apart(self) -> "Picture":
+        """The same, which keeps nothing else in memory."""
+        return Picture(self.held, None, self.sha256)
+
+    def _opened(self, look: Any) -> Any:
+        from PIL import Image
+
+        held = self._held if self._held is not None else self._read()
+        try:
+            if bytes(held[: len(_ARRAY)]) == _ARRAY:
+                return look(Image.fromarray(np.load(BytesIO(held), allow_pickle=False)))
+            with Image.open(BytesIO(held)) as image:
+                return look(image)
+        except (OSError, SyntaxError, ValueError, TypeError, Image.DecompressionBombError) as error:
+            raise DataError(f"{self}: can't be decoded as a picture ({error}).") from None
+
+    def _read(self) -> bytes:
+        try:
+            return (self.file or Path()).read_bytes()
+        except OSError as error:
+            raise DataError(f"{self}: can't be read: {error.strerror}.") from None
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.pixels.astype(dtype or np.uint8, copy=False)
+
+    def __str__(self) -> str:
+        return f"picture {self.sha256[:12]}" if self.file is None else shown_path(self.file)
+
+    def __repr__(self) -> str:  # goes into digests of samples: by content, not by place
+        return f"Picture({self.sha256})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Picture) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # nothing in it changes
+
+    def __getstate__(self) -> dict[str, Any]:
+        held = self._held if self._held is None else bytes(self._held)
+        return {"_held": held, "file": self.file, "sha256": self.sha256}
+
+
+class Pictures(Sequence[NDArray[np.uint8]]):
+    """(H, W, 3) uint8 pictures of a conversation, each decoded when it is taken. kept: as they were written."""
+
+    def __init__(self, kept: Iterable[Picture]) -> None:
+        self.kept = tuple(kept)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.kept[index].pixels if not isinstance(index, slice) else [one.pixels for one in self.kept[index]]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def named(self) -> "Pictures":
+        """The same without what is in them."""
+        return Pictures(Picture(b"", None, one.sha256) for one in self.kept)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pictures) and self.kept == other.kept
+
+    def __hash__(self) -> int:
+        return hash(self.kept)
+
+    def __repr__(self) -> str:
+        return f"Pictures({list(self.kept)})"
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self

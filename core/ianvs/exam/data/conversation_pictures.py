@@ -1,0 +1,110 @@
+"""Pictures of conversations: where a record says that they are, and what is wrong with one of them."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ianvs.base.errors import DataError
+from ianvs.base.kept_pictures import Picture
+from ianvs.config.strict_yaml import Steps
+from ianvs.exam.data.contents import Say, contents
+from ianvs.exam.data.records import Slip
+
+MARK = "<image>"  # where in a text a picture belongs (Liu et al. 2023, LLaVA)
+MARKS = re.compile(rf"{MARK}\n?")
+PARTS = ("image", "image_url")  # types of a message's parts, of Hugging Face and OpenAI
+IGNORE = "ignore"
+_FIELDS = ("image", "images")  # of a record beside its text
+_DATA_URL = re.compile(r"data:[\w/+.-]*(;[^,]*)?;base64,")
+
+
+def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
+    """Each picture of a record as it is written, and the steps to it: of the fields, then of the parts of messages.
+
+    Parts that say no name stand for those of the fields. Raises Slip.
+    """
+    field = next((name for name in _FIELDS if record.get(name)), "")
+    given = record.get(field) or []
+    listed = isinstance(given, list)
+    found: list[tuple[object, Steps]] = [
+        (one, (field, i) if listed else (field,)) for i, one in enumerate(given if listed else [given])
+    ]
+    found += [(source, steps) for source, steps in _parts(record) if source is not None]
+    for one, steps in found:
+        if not isinstance(one, str) or not one:
+            raise Slip("a picture is told by the name of its file, or a data: URL.", *steps)
+    return [(str(one), steps) for one, steps in found]
+
+
+def has_parts(record: Mapping[str, Any]) -> bool:
+    """Whether a part of a message is a picture."""
+    return any(True for _ in _parts(record))
+
+
+def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
+    """(what a part says of its picture, None for nothing; the steps to it) of all messages, in their order."""
+    for of, value in record.items():
+        for number, message in enumerate(value if isinstance(value, list) else ()):
+            key = "value" if isinstance(message, dict) and "value" in message else "content"
+            content = message.get(key) if isinstance(message, dict) else None
+            for position, part in enumerate(content if isinstance(content, list) else ()):
+                kind = part.get("type") if isinstance(part, dict) else None
+                if kind in PARTS:
+                    said = next((part[key] for key in (kind, "url", "path", "image") if key in part), None)
+                    said = said.get("url") if isinstance(said, dict) else said
+                    yield said, (of, number, key, position)
+
+
+@dataclass(frozen=True)
+class PictureFiles:
+    """Where the pictures of a file of conversations are. known: by name, so that each is opened once."""
+
+    folder: Path
+    known: dict[str, Picture] = field(default_factory=dict)
+
+    def of(self, user: Sequence[str], names: Sequence[tuple[str, Steps]]) -> tuple[Picture, ...]:
+        """One for each mark in what the user says, as they are named. Raises Slip."""
+        marks = sum(said.count(MARK) for said in user)
+        if marks != len(names):
+            told = f"has {len(names)} picture{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
+            remedy = f"Each picture has a mark of its own in what the user says; `pictures: {IGNORE}` in the dataset"
+            raise Slip(f"{told} for them. {remedy} leaves all out.", *(names[0][1][:1] if names else ()))
+        for name, steps in names:
+            if name not in self.known:
+                self.known[name] = self._opened(name, steps)
+        return tuple(self.known[name] for name, _ in names)
+
+    def _opened(self, name: str, steps: Steps) -> Picture:
+        if name.startswith("data:"):
+            begin = _DATA_URL.match(name)
+            try:
+                found = Picture(base64.b64decode(name[begin.end() if begin else 0 :], validate=True))
+            except (binascii.Error, ValueError) as error:
+                raise Slip(f"the picture is a data: URL that can't be decoded ({error}).", *steps) from None
+        elif "://" in name:
+            where = "on the network, from where nothing is read. Fetch it, and name the file."
+            raise Slip(f"the picture '{name[:80]}' is {where}", *steps)
+        else:
+            found = Picture(None, self.folder / name)
+        if found.file is not None and not found.file.is_file():
+            remedy = f"Pictures are looked for in {self.folder}; `pictures: DIR` in the dataset says where they are"
+            raise Slip(f"there is no picture '{name}'. {remedy}, `pictures: {IGNORE}` leaves them out.", *steps)
+        try:
+            found.size  # noqa: B018 - it reads the head of the picture
+        except DataError as error:
+            raise Slip(f"{error} Replace it, or take it out.", *steps) from None
+        return found
+
+
+def picture_digests(said: Sequence[Any], cache_dir: Path, say: Say = None) -> list[list[str]]:
+    """[i] SHA-256 of each picture of conversation i, which knows it from then on; [] where none has any."""
+    kept = {id(one): one for conversation in said for one in conversation.pictures}
+    files = [one for one in kept.values() if one.file is not None]
+    digests = contents([str(one.file) for one in files], cache_dir, say)[1] if files else ()
+    for one, digest in zip(files, digests, strict=True):
+        one.sha256 = digest.tobytes().hex()
+    return [[one.sha256 for one in conversation.pictures] for conversation in said] if kept else []

@@ -1,0 +1,36 @@
+"""A control: what can be learnt of questions about pictures without seeing which picture belongs to which."""
+
+import numpy as np
+
+from ianvs.base.seeding import stream_seed
+from ianvs.testalgorithms.language import LanguageLearner
+
+
+class ShuffledPictures(LanguageLearner):
+    """Plain tuning, for which the pictures of each round are dealt out to its conversations anew, and again in testing.
+
+    Whoever does better than it has seen something. Conversations exchange the pictures of those that have as many.
+    """
+
+    def train(self, train_data, valid_data=None, *, round=1, seed=0, **context):
+        dealt = _Dealt(shuffled(train_data.x, stream_seed(seed, round, "pictures")), train_data.y)
+        super().train(dealt, valid_data, round=round, seed=seed, **context)
+
+    def predict(self, data, *, seed=0, **context):
+        return super().predict(_Dealt(shuffled(data.x, stream_seed(seed, 0, "pictures")), None), seed=seed, **context)
+
+
+class _Dealt:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+
+def shuffled(x, seed):
+    """Conversations with the pictures of others."""
+    draw, found = np.random.default_rng(seed), list(x)
+    counts = np.array([len(one.get("pictures", ())) for one in x])
+    for count in sorted(set(counts.tolist()) - {0}):
+        places = np.flatnonzero(counts == count)
+        for to, source in zip(places.tolist(), draw.permutation(places).tolist(), strict=True):
+            found[to] = {**x[to], "pictures": x[source]["pictures"]}
+    return found

@@ -1,0 +1,167 @@
+"""The source `picture_tasks`: generated pictures, and questions about them that are asked task after task.
+
+A picture of 32 x 32 pixels shows one to three equal things in a corner: a shape, a colour, a corner and a number, drawn
+independently. Every task asks about one of these, of pictures of its own: the shape, the colour, the corner (a letter
+of four choices, in another order in each question), whether it has a colour, where it lies (a box), how many there are.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ianvs.base.errors import Problem
+from ianvs.base.kept_pictures import Picture
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data import Dataset, Progress, Samples, Source
+from ianvs.exam.data.conversation_forms import Conversation
+from ianvs.exam.data.conversations import samples_of
+from ianvs.exam.data.fingerprint import digest_of
+from ianvs.testenv.datasets.array_source import unknown
+
+VERSION = 1  # raise it when the same options make other samples
+SIDE, CELL = 32, 8  # pixels of a picture, and of the cells in one of which each thing lies
+SHAPES = ("square", "disc", "triangle", "cross")
+COLOURS = {"red": (220, 50, 50), "green": (50, 190, 70), "blue": (60, 90, 230), "yellow": (230, 210, 60)}
+CORNERS = {"top left": "northwest", "top right": "northeast", "bottom left": "southwest", "bottom right": "southeast"}
+TASKS = ("shape", "colour", "corner", "yes-no", "box", "count")
+ONE_WORD = ("shape", "colour", "corner")  # which `instruction: same` can ask for
+QUESTIONS = {
+    "shape": ("Which shape is it?", "Answer with the name of the shape."),
+    "colour": ("Which colour has it?", "Answer with the name of the colour."),
+    "corner": ("In which corner is it?", "Answer with the letter of the choice."),
+    "yes-no": ("Is it {}?", "Answer with yes or no."),
+    "box": ("Where does it lie?", "Answer with its box in twelfths, [x0, y0, x1, y1]."),
+    "count": ("How many are there?", "Answer with a number."),
+}
+SAME, SHARED = "Describe it with one word.", "Answer the question with a letter."
+_DARK = 48  # levels of red, green and blue of which the ground is drawn
+
+
+class _Thing:
+    """What a picture shows: index of shape, colour and corner; count. places: of the cells in its corner."""
+
+    def __init__(self, number: int, draw: np.random.Generator) -> None:
+        self.shape, self.colour, self.corner = number % 4, number // 4 % 4, number // 16 % 4
+        self.count = 1 + number // 64 % 3
+        top, left = divmod(self.corner, 2)
+        chosen = sorted(draw.permutation(4)[: self.count].tolist())
+        self.places = [(2 * CELL * top + CELL * (c // 2), 2 * CELL * left + CELL * (c % 2)) for c in chosen]
+        self.ground = draw.integers(0, _DARK, 3).tolist()
+
+    @property
+    def pixels(self) -> NDArray[np.uint8]:
+        """(32, 32, 3) uint8."""
+        found = np.full((SIDE, SIDE, 3), self.ground, np.uint8)
+        for y, x in self.places:
+            found[y : y + CELL, x : x + CELL][_stencil(SHAPES[self.shape])] = [*COLOURS.values()][self.colour]
+        return found
+
+    @property
+    def box(self) -> str:
+        """The smallest box in twelfths around all things."""
+        y, x = (np.array(one) for one in zip(*self.places, strict=True))
+        low, high = [12 * one.min() // SIDE for one in (x, y)], [-(-12 * (one.max() + CELL) // SIDE) for one in (x, y)]
+        return str([int(one) for one in (*low, *high)])
+
+
+def _stencil(shape: str) -> NDArray[np.bool_]:
+    """(8, 8) where a thing is."""
+    y, x = np.mgrid[:CELL, :CELL] - 3.0
+    found: NDArray[np.bool_] = {
+        "square": (abs(x) <= 3) & (abs(y) <= 3),
+        "disc": (x**2 + y**2 <= 11) & (x**2 + y**2 > 2),
+        "triangle": (abs(x) <= (y + 3) / 2) & (y <= 3),
+        "cross": ((abs(x) <= 1) | (abs(y) <= 1)) & (abs(x) <= 3) & (abs(y) <= 3),
+    }[shape]
+    return found
+
+
+class PictureTasks(Source):
+    """tasks: how many of shape, colour, corner, yes-no, box and count, or their names; each is a domain. samples: of a
+    task for training; half as many test. instruction: each task has a last line of its "own", or all have the "same"
+    question, to which shape, colour and corner contradict each other. format: "own", or a "shared" one, a letter of
+    four choices in every task."""
+
+    summary: ClassVar[str] = "generated pictures, and conversations about them, task after task"
+    takes: ClassVar[tuple[str, ...]] = ("using",)
+
+    tasks: int | list[str] = 4
+    samples: int = Field(256, ge=8)
+    seed: int = Field(0, ge=0)
+    instruction: Literal["own", "same"] = "own"
+    format: Literal["own", "shared"] = "own"
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        known = ONE_WORD if self.instruction == "same" else TASKS
+        wrong = self.tasks not in range(1, len(known) + 1) if isinstance(self.tasks, int) else not self.tasks
+        if wrong or len(set(self.names)) != len(self.names) or not set(self.names) <= set(known):
+            raise ValueError(f"`tasks` is {self.tasks}; it is 1 to {len(known)}, or some of: {', '.join(known)}.")
+        if self.instruction == "same" and self.format == "shared":
+            raise ValueError("`instruction: same` asks for a word, `format: shared` for a letter. Keep one of them.")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        return list(TASKS[: self.tasks]) if isinstance(self.tasks, int) else self.tasks
+
+    def check(self, spec: DatasetSpec) -> list[Problem]:
+        return unknown(spec, "task", self.names)
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        return digest_of({"name": "picture_tasks", "generator": VERSION, "options": self.model_dump()})
+
+    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+        """Made in milliseconds, so nothing is cached."""
+        train, test = map(self._samples, ("train", "test"))
+        notes = ("The pictures are generated: shapes of 7 pixels on a dark ground.",)
+        return Dataset("picture_tasks", "conversation", train, test, (), self.fingerprint(spec, cache_dir), notes=notes)
+
+    def _samples(self, part: str) -> Samples:
+        tasks, said = zip(*self.said(part), strict=True)
+        return samples_of(said, [f"picture_tasks/{part}/{number:05d}" for number in range(len(said))], tasks)
+
+    def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
+        """(task, conversation) of "train" or "test". All kinds of things come equally often, in random order."""
+        for task in self.names:
+            draw = np.random.default_rng([self.seed, TASKS.index(task), ("train", "test").index(part)])
+            order = np.tile(np.arange(192), 1 + self.samples // 192)[: self.samples // (1 if part == "train" else 2)]
+            kinds = draw.permutation(192)[order]
+            for number, kind in enumerate(draw.permutation(kinds).tolist()):
+                thing = _Thing(kind, draw)
+                asked, reply = self._asked(task, thing, number, draw)
+                yield task, Conversation(None, (f"<image>\n{asked}",), (reply,), "", (Picture.of(thing.pixels),))
+
+    def _asked(self, task: str, thing: _Thing, number: int, draw: np.random.Generator) -> tuple[str, str]:
+        """(what is asked, the right reply)"""
+        colours, question, last = list(COLOURS), *QUESTIONS[task]
+        said = colours[thing.colour if number % 2 == 0 else (thing.colour + 1 + int(draw.integers(3))) % 4]
+        right, others = {
+            "shape": (SHAPES[thing.shape], SHAPES),
+            "colour": (colours[thing.colour], colours),
+            "corner": ([*CORNERS][thing.corner], list(CORNERS)),
+            "yes-no": ("yes" if number % 2 == 0 else "no", ("yes", "no")),
+            "box": (thing.box, ()),
+            "count": (str(thing.count), tuple("1234")),
+        }[task]
+        if self.instruction == "same":
+            return SAME, CORNERS.get(right, right)
+        question = question.format(said)
+        if task != "corner" and self.format == "own":
+            return f"{question}\n{last}", right
+        wrong = [one for one in others if one != right] or _other_boxes(thing, draw)
+        choices = [right, *wrong]
+        choices = [choices[i] for i in draw.permutation(len(choices))]
+        listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip("ABCD", choices, strict=False))
+        last = SHARED if self.format == "shared" else last
+        return f"{question}\n{listed}\n{last}", "ABCD"[choices.index(right)]
+
+
+def _other_boxes(thing: _Thing, draw: np.random.Generator) -> list[str]:
+    """Three wrong ones, each of a thing in another corner."""
+    number = thing.shape + 4 * thing.colour + 64 * (thing.count - 1)
+    return [_Thing(number + 16 * corner, draw).box for corner in range(4) if corner != thing.corner]
