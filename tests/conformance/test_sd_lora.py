@@ -91,7 +91,7 @@ CHECKS = [
     pictures(
         SDLoRA,
         naive,
-        [SLIPS[1]],
+        SLIPS,
         seen,
         exam=Pictures(learning_rate=0.1),
         title="SD-LoRA whose head begins at 0",
