@@ -80,11 +80,13 @@ class PromptsOfRounds(Prompted):
 class PromptLearner(TorchLearner):
     """Trains prompts of a frozen transformer and a head, on a round's own classes alone.
 
-    price: the factor of `cost` in the loss.
+    price: the factor of `cost` in the loss. head_from_zero: whether the head begins at 0 and is not drawn: what
+    the rows of a round have in common is never trained, and decides between rounds.
     """
 
     memory = ()  # it keeps no samples
     price = 1.0
+    head_from_zero = False
 
     def __init__(self, **training):
         super().__init__(**{"network": "vit", "optimizer": "adam", **training})
@@ -99,6 +101,9 @@ class PromptLearner(TorchLearner):
 
     def build_network(self, input_shape, num_classes):
         body, head = transformer_of(super().build_network(input_shape, num_classes))
+        if self.head_from_zero:
+            nn.init.zeros_(head.weight)
+            nn.init.zeros_(head.bias)
         return nn.Sequential(self.prompted(body, head.in_features), head)
 
     def before_round(self, data):

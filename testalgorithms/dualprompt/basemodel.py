@@ -23,6 +23,8 @@ class DualPrompt(PromptLearner):
     those that get E-prompts of their own. between: bounds of the first prompts and keys, as in L2P.
     """
 
+    head_from_zero = True  # as in the authors' code, models/vit.py
+
     def __init__(
         self,
         *,

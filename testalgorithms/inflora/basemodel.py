@@ -20,17 +20,28 @@ class InfLoRA(TorchLearner):
     own classes alone, as theirs does.
 
     rank: r. kept: that share in the first round. rounds: over how many it rises in even steps, so that it would be 1
-    after the last; None: it does not rise.
+    after the last; None: it does not rise. head_from_zero: whether the head begins at 0 (code: it is drawn): what a
+    round's rows of the head have in common is never trained.
     """
 
     memory = ()  # it keeps no samples: M is of features
 
-    def __init__(self, *, rank: int = 10, kept: float = 0.98, rounds: int | None = None, **training):
+    def __init__(
+        self,
+        *,
+        rank: int = 10,
+        kept: float = 0.98,
+        rounds: int | None = None,
+        head_from_zero: bool = False,
+        **training,
+    ):
         super().__init__(**{"network": "vit", **training})
-        self.rank, self.kept, self.rounds = rank, kept, rounds
+        self.rank, self.kept, self.rounds, self.head_from_zero = rank, kept, rounds, head_from_zero
 
     def build_network(self, input_shape, num_classes):
         transformer, head = transformer_of(super().build_network(input_shape, num_classes))
+        for values in head.parameters() if self.head_from_zero else ():
+            nn.init.zeros_(values)
         return nn.Sequential(Changed(FrozenBody(transformer), self.rank), head)
 
     def before_round(self, data):

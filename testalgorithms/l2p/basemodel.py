@@ -22,6 +22,8 @@ class L2P(PromptLearner):
     within 0 and 0.01, their code's port as here).
     """
 
+    head_from_zero = True  # as in the authors' code, models/vit.py
+
     def __init__(
         self,
         *,

@@ -16,18 +16,21 @@ class SDLoRA(Growing):
     learns the magnitudes a_1, ..., a_t, A_t and B_t, and the head, by the cross-entropy of the round's own classes. As
     in the authors' code, there is one a_i for all weights, and all begin at `magnitude` in each round.
 
-    rank: r.
+    rank: r. head_from_zero: whether the head begins at 0 (code: it is drawn): what a round's rows of the head have in
+    common is never trained.
     """
 
     memory = ()  # it keeps no samples
 
-    def __init__(self, *, rank: int = 10, magnitude: float = 0.8, **training):
+    def __init__(self, *, rank: int = 10, magnitude: float = 0.8, head_from_zero: bool = False, **training):
         theirs = {"learning_rate": 0.008, "epochs": 20, "batch_size": 128}
         super().__init__(**{"network": "vit", **theirs, **training})
-        self.rank, self.magnitude = rank, magnitude
+        self.rank, self.magnitude, self.head_from_zero = rank, magnitude, head_from_zero
 
     def build_network(self, input_shape, num_classes):
         transformer, head = transformer_of(super().build_network(input_shape, num_classes))
+        for values in head.parameters() if self.head_from_zero else ():
+            nn.init.zeros_(values)
         return nn.Sequential(Decoupled(FrozenBody(transformer), self.rank, self.magnitude, max(1, self.grown)), head)
 
     def before_round(self, data):

@@ -53,9 +53,11 @@ class Kept:
             self.basis = torch.linalg.svd(rest)[0][:, : self.basis.shape[1] - r]
 
 
-def naive(exam, *, rank, kept, rounds=None):
+def naive(exam, *, rank, kept, rounds=None, head_from_zero=False):
     net = exam.network()
     w, head = body_weights(net), net[-1]
+    if head_from_zero:
+        head.load_state_dict({name: 0 * values for name, values in head.state_dict().items()})
     W = [w[f"blocks.{i}.self_attn.in_proj_weight"].clone() for i in range(DEPTH)]
     protected = [Kept() for _ in range(DEPTH)]
 
@@ -105,6 +107,7 @@ def seen(learner):
 
 SLIPS = [
     Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits"),
+    Mutant("head", "if self.head_from_zero", "if not self.head_from_zero"),
     Mutant("factor", " / 3**0.5", "", KeyValueChange),
     Mutant(
         "factor",
@@ -133,10 +136,11 @@ CHECKS = [
         naive,
         [*SLIPS, Mutant("order of rounds", "(data.round - 1) /", "data.round /")],
         seen,
-        title="InfLoRA whose share rises",
+        title="InfLoRA whose share rises and whose head begins at 0",
         rank=3,
         kept=0.98,
         rounds=3,
+        head_from_zero=True,
     ),
     pictures(
         InfLoRA,

@@ -31,6 +31,8 @@ from tests.conformance.pictures import Pictures, body_weights, encode, pictures,
 def naive(exam, *, pool, length, chosen, pull, choice="batch", between=(-1.0, 1.0), clip_norm=1.0):
     net = exam.network()
     w, head = body_weights(net), net[-1]
+    for p in head.parameters():
+        p.data.zero_()  # as the authors' code begins, models/vit.py:475
     width = head.in_features
     prompts = nn.Parameter(torch.empty(pool, length, width).uniform_(*between))
     keys = nn.Parameter(torch.empty(pool, width).uniform_(*between))

@@ -22,9 +22,11 @@ from tests.conformance.kit import After, Mutant
 from tests.conformance.pictures import DEPTH, WIDTH, Pictures, body_weights, encode, pictures, tokens
 
 
-def naive(exam, *, rank, magnitude=0.8):
+def naive(exam, *, rank, magnitude=0.8, head_from_zero=False):
     net = exam.network()
     w, head = body_weights(net), net[-1]
+    if head_from_zero:
+        head.load_state_dict({name: 0 * values for name, values in head.state_dict().items()})
     bound = 1 / math.sqrt(WIDTH)
     places = [(block, part) for block in range(DEPTH) for part in (0, 2)]  # queries and values of packed projections
 
@@ -75,6 +77,7 @@ def seen(learner):
 
 SLIPS = [
     Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits"),
+    Mutant("head", "if self.head_from_zero", "if not self.head_from_zero"),
     Mutant("order of rounds", "if self.grown:\n", "if not self.grown:\n"),
     Mutant("length", "(part / part.norm().clamp_min(1e-12))[None]", "part[None]", Directions),
     Mutant("factor", "change = a[-1] *", "change =", Directions),
@@ -83,7 +86,19 @@ SLIPS = [
     Mutant("order of rounds", "old.new_full((len(old) + 1,), self.first)", "torch.cat([old, old[:1]])", Directions),
     Mutant("order of rounds", "        self.begin()\n\n    def forward", "\n    def forward", Directions),
 ]
-CHECKS = [pictures(SDLoRA, naive, SLIPS, seen, exam=Pictures(learning_rate=0.1), rank=3)]
+CHECKS = [
+    pictures(SDLoRA, naive, SLIPS, seen, exam=Pictures(learning_rate=0.1), rank=3),
+    pictures(
+        SDLoRA,
+        naive,
+        SLIPS,
+        seen,
+        exam=Pictures(learning_rate=0.1),
+        title="SD-LoRA whose head begins at 0",
+        rank=3,
+        head_from_zero=True,
+    ),
+]
 
 
 def test_sd_lora_keeps_directions_and_learns_magnitudes_as_its_authors_code_does():
