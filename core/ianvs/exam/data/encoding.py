@@ -67,7 +67,9 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
     chosen = spec.backbone
     if chosen is None:
         return dataset
-    if dataset.kind != "classification" or dataset.train.x.ndim != 4:
+    x = dataset.train.x
+    pictures = x.ndim == 4 and (x.dtype == np.uint8 or (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1))
+    if dataset.kind != "classification" or not pictures:
         raise DataError("`backbone` in a dataset is for pictures that have a class; these samples are something else.")
     key = encoded_fingerprint(dataset.fingerprint, spec, cache_dir)
 
