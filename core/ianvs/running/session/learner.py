@@ -101,9 +101,8 @@ class LearnerHost:
                 sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
             if refused:
                 raise PluginError(f"{author_place(error)}{type(error).__name__}: {error}. {_CLOSED}") from error
-            # Of a disk that is full the text tells, and in this process the number of the error.
-            kept = isinstance(error, OSError) and (not self._closed or error.errno in (errno.ENOSPC, errno.EDQUOT))
-            if not kept and (place := author_place(error)):
+            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)  # told by how it begins
+            if self._closed and not full and (place := author_place(error)):
                 raise RemoteError(type(error).__name__, f"{place}{error}") from error
             raise
 
