@@ -146,10 +146,9 @@ def _prune(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from ianvs import api
-
-    results = api.report(options.file, **selected(options), page_only=options.html, stored=options.stored)
     from ianvs.store.job_store import report_folder
 
+    results = api.report(options.file, **selected(options), page_only=options.html, stored=options.stored)
     page = report_folder(results.workspace / results.name) / "report.html"
     if options.html:
         print(f"page: {os.path.relpath(page)}")

@@ -8,6 +8,7 @@ import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -231,11 +232,14 @@ def foreign_tables(folder: Path) -> dict[Path, list[dict[str, str]]]:
     found = {}
     for name in ("all_rank.csv", "selected_rank.csv"):
         with suppress(OSError, UnicodeDecodeError, csv.Error), (folder / "rank" / name).open(newline="") as stream:
-            table = csv.DictReader(stream, restval="")
-            seeds = next((title for title in table.fieldnames or () if title.casefold() == "seeds"), "")
-            rows = [row for row in table if not row.get(seeds)]
-            if rows or not seeds:
-                found[folder / "rank" / name] = rows
+            table = csv.reader(stream)
+            titles = next(table, [])
+            at = next((place for place, title in enumerate(titles) if title.casefold() == "seeds"), None)
+            rows = [row for row in table if row and (at is None or len(row) <= at or not row[at])]
+            if rows or at is None:
+                found[folder / "rank" / name] = [
+                    dict(zip_longest(titles, row[: len(titles)], fillvalue="")) for row in rows
+                ]
     return found
 
 

@@ -77,7 +77,7 @@ def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
 
 def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
     """Who is first in each exam, and how sure that is."""
-    metrics = [name for name, _ in leaderboard.sort_by]
+    metrics, telling = [name for name, _ in leaderboard.sort_by], varied(leaderboard)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
     for exam in exams:
         rows = [row for row in leaderboard.rows if row.testenv == exam]
@@ -85,19 +85,22 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
             continue
         first, *others = ranked
         metric = next(name for name in metrics if first.mean(name) is not None)
-        near = [row.label(varied(leaderboard)) for row in others if row.to_best is None or not row.to_best.separated]
+        near = [row for row in others if row.to_best is None or not row.to_best.separated]
         if not others:
             sure = "nothing is ranked beside it"
         elif first.standing is None:
             sure = "one seed can't say how sure that is" if leaderboard.seeds == 1 else "how sure that is can't be said"
         elif near:
-            listed = ", ".join(near) if len(near) <= _SHOWN else f"{len(near)} of the {len(others)} others"
+            few = len(near) <= _SHOWN
+            listed = (
+                ", ".join(row.label(telling) for row in near) if few else f"{len(near)} of the {len(others)} others"
+            )
             sure = f"not separated from it: {listed}"
         else:
             sure = "separated from the next" if len(others) == 1 else f"separated from the {len(others)} others"
         leads = "leads so far" if any(row.waiting for row in rows) else "leads"
         score = mean_and_spread(first.metrics[metric], 3)
-        told = f"{first.label(varied(leaderboard))} {leads} with {metric} {score}; {sure}."
+        told = f"{first.label(telling)} {leads} with {metric} {score}; {sure}."
         yield Note("leader", told, exam if len(exams) > 1 else "", "testenv")
 
 

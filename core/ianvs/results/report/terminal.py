@@ -55,13 +55,12 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
         say("No results yet.", "")
         return
     columns, told_once = without_constants(_without_repetition(ranking))
-    shown, left_out = _fit(
-        ranking, [c for c in columns if not c.blank], *((console.width, 0) if live else (_PIPE, _PADDING))
-    )
+    width, padding = (console.width, 0) if live else (_PIPE, _PADDING)
+    shown, left_out = _fit(ranking, [c for c in columns if not c.blank], width, padding)
     if live:
         console.print(_drawn(ranking, shown))
     else:
-        free = _PIPE - sum(_width(c, _PADDING) for c in shown if c.source is not _SETTINGS) - _GAP - _PADDING
+        free = width - sum(_width(c, padding) for c in shown if c.source is not _SETTINGS) - _GAP - padding
         folded = max(_NARROWEST_SETTINGS, min(free, _SETTINGS_WIDTH))
         say(aligned(shown, widths=[folded if c.source is _SETTINGS else None for c in shown]), "")
     say("", "")
