@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.detection import generated
-from benchmarks.sizes.measuring import Row, ianvs, measured
+from benchmarks.sizes.measuring import RUN_ONE, Row, ianvs, measured
 from benchmarks.sizes.pictures import JOB, links, png
 
 PLUGIN = '''
@@ -45,19 +45,7 @@ class Boxes:
 
     def load(self, path): ...
 '''
-RUN = """
-import json, sys, time
-import ianvs
-from ianvs.running.scheduler.case_loop import Listener
-
-class Begun(Listener):
-    def started(self, case):
-        self.at = time.time()
-
-begun = Begun()
-[case] = ianvs.run(sys.argv[1], listener=begun)
-assert case.status == "finished", case.failure
-noted = json.loads((case.directory / "files" / "noted.json").read_text())
+RUN = f"""{RUN_ONE}
 examined = sum(one.eval_seconds for one in case.rounds)
 print(noted["labels"] - begun.at, noted["labels"] - noted["called"], noted["boxes"], examined, time.time() - begun.at)
 """

@@ -13,6 +13,21 @@ from pathlib import Path
 import psutil
 
 _SAMPLED_EVERY = 0.02  # seconds
+RUN_ONE = """
+import json, sys, time
+import ianvs
+from ianvs.running.scheduler.case_loop import Listener
+
+class Begun(Listener):
+    def started(self, case):
+        self.at = time.time()
+
+begun = Begun()
+[case] = ianvs.run(sys.argv[1], listener=begun)
+assert case.status == "finished", case.failure
+noted = json.loads((case.directory / "files" / "noted.json").read_text())
+"""
+"""Runs the one case of a job: `begun.at` is when it was started, `noted` what its plugin wrote into its folder."""
 
 
 @dataclass(frozen=True)

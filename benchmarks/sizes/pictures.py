@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from benchmarks.sizes.measuring import Cost, Row, disk, ianvs, measured
+from benchmarks.sizes.measuring import RUN_ONE, Cost, Row, disk, ianvs, measured
 
 LINKS = 50_000  # to one file, of which ext4 allows 65 000
 SUPERVISOR_MB = 150.0
@@ -63,19 +63,7 @@ class First:
 
     def load(self, path): ...
 '''
-RUN = """
-import json, sys, time
-import ianvs
-from ianvs.running.scheduler.case_loop import Listener
-
-class Begun(Listener):
-    def started(self, case):
-        self.at = time.time()
-
-begun = Begun()
-[case] = ianvs.run(sys.argv[1], listener=begun)
-assert case.status == "finished", case.failure
-noted = json.loads((case.directory / "files" / "noted.json").read_text())
+RUN = f"""{RUN_ONE}
 print(noted["first"] - begun.at, noted["each"])
 """
 PLAIN = """

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from ianvs.base.errors import PluginError
-from ianvs.base.kept_pictures import Picture
+from ianvs.base.kept_pictures import MARK, Picture
 
-MARK = "<image>"  # stands in a text where a picture belongs
 KINDS = ("llava", "vipllava")  # of transformers' configurations: K = (S / patch)^2 tokens for each picture
 TOWER, PROJECTOR = "vision_tower", "multi_modal_projector"
 WORDS = """

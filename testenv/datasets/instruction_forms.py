@@ -30,10 +30,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
+from ianvs.base.kept_pictures import MARK
 from ianvs.config.strict_yaml import Steps
-from ianvs.exam.data.conversation_forms import Form, Slip, content_at, text_at
-from ianvs.exam.data.conversation_pictures import MARK
-from ianvs.exam.data.records import json_kind
+from ianvs.exam.data.conversation_forms import Form, content_at, text_at
+from ianvs.exam.data.records import Slip, json_kind
 
 _ROLES = MappingProxyType(
     {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ianvs.base.errors import Problem
-from ianvs.base.kept_pictures import Picture
+from ianvs.base.kept_pictures import MARK, Picture
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.conversation_forms import Conversation
@@ -134,7 +134,7 @@ class PictureTasks(Source):
             for number, kind in enumerate(draw.permutation(kinds).tolist()):
                 thing = _Thing(kind, draw)
                 asked, reply = self._asked(task, thing, number, draw)
-                yield task, Conversation(None, (f"<image>\n{asked}",), (reply,), "", (Picture.of(thing.pixels),))
+                yield task, Conversation(None, (f"{MARK}\n{asked}",), (reply,), "", (Picture.of(thing.pixels),))
 
     def _asked(self, task: str, thing: _Thing, number: int, draw: np.random.Generator) -> tuple[str, str]:
         """(what is asked, the right reply)"""

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ianvs.base.errors import ConfigError, Problem, closest, one_line
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.exam.metrics.registry import resolve
@@ -142,9 +142,7 @@ class _TaskOptions(Options):
 
 def _configured(spec: MetricSpec) -> Metric:
     """The metric with the options that a testenv gives. Raises ConfigError."""
-    options, problems = check_options(_TaskOptions, spec.options, f"metric '{TASK_SCORE}'", spec.place, {})
-    if options is None:
-        raise ConfigError(problems)
+    options = metric_options(_TaskOptions, TASK_SCORE, spec)
     scores: dict[str, Metric] = {}
     for name in dict.fromkeys([*options.by.values(), *([options.otherwise] if options.otherwise else [])]):
         scores[name] = found = resolve(MetricSpec(name, place=spec.place))

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.base.errors import ConfigError, closest, one_line
+from ianvs.base.errors import closest, one_line
 from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
 
 Array = NDArray[np.float64]
@@ -50,9 +50,7 @@ def _change(name: str, about: str) -> MatrixMetric:
     )
 
     def configured(spec: MetricSpec) -> MatrixMetric:
-        options, problems = check_options(GeneralOptions, spec.options, f"metric '{name}'", spec.place, {})
-        if options is None:
-            raise ConfigError(problems)
+        options = metric_options(GeneralOptions, name, spec)
         tests = options.tests
         return replace(plain, function=lambda inputs: _mean_change(inputs, tests))
 

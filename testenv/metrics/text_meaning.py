@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.base.errors import ConfigError, IanvsError
-from ianvs.exam.data.options import Options, check_options
+from ianvs.base.errors import IanvsError
+from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.text import count_of, in_parts, in_rows, is_answer, turns_of
 from ianvs.testenv.metrics.text_encoder import Encoder, EncoderPlace, find_encoder
@@ -162,9 +162,7 @@ def _cosines(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray
 
 def _configured(spec: MetricSpec) -> Metric:
     """The metric with the options that a testenv gives. Raises ConfigError."""
-    options, problems = check_options(SemanticOptions, spec.options, f"metric '{NAME}'", spec.place, {})
-    if options is None:
-        raise ConfigError(problems)
+    options = metric_options(SemanticOptions, NAME, spec)
     return _with(options, spec.place.file.parent if spec.place else None)
 
 

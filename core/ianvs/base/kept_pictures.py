@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ianvs.base.errors import DataError, shown_path
 
+MARK = "<image>"  # where in a text a picture belongs (Liu et al. 2023, LLaVA)
 _ARRAY = b"\x93NUMPY"  # what a file of numpy begins with
 
 

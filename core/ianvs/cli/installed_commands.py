@@ -16,10 +16,9 @@ from typing import Any
 import ianvs
 from ianvs.base.errors import IanvsError, closest, one_line, shown_path
 from ianvs.base.package import job_path, shipped_jobs
-from ianvs.cli.catalogue.nameable import KINDS, listed
+from ianvs.cli.catalogue.nameable import KINDS, WIDTH, listed
 from ianvs.cli.parser import add_command
 
-_WIDTH = 100  # characters of a line
 _MEANT = {
     **dict.fromkeys(("tasks", "benchmarks", "studies", "experiments"), "jobs"),
     **dict.fromkeys(("models", "methods", "solvers", "strategies", "plugins"), "algorithms"),
@@ -30,7 +29,7 @@ _MEANT = {
 
 def add_list(commands: argparse._SubParsersAction[Any]) -> None:
     parser = add_command(commands, "list", "what can be named in the files: algorithms, scenarios, metrics, ...", _list)
-    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"{', '.join(KINDS)}; without: how many there are")
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"{', '.join(KINDS)}; without: the kinds")
     parser = add_command(commands, "show", "one of them: what it does, its options, their types and defaults", _show)
     parser.add_argument("name", metavar="NAME", help="as `ianvs list` has it, such as EWC or class-incremental")
     parser.add_argument("--all", action="store_true", help="also what its base classes take and say")
@@ -100,7 +99,7 @@ def _metrics(options: argparse.Namespace) -> int:
 
 
 def _indented(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
 def _compute(options: argparse.Namespace) -> int:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.base.errors import ConfigError
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.definition import matrix_metric, mean
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.exam.metrics.ragged import Ragged
@@ -113,9 +112,7 @@ def _metric(
     model = options
 
     def configured(spec: MetricSpec) -> Metric:
-        given, problems = check_options(model, spec.options, f"metric '{name}'", spec.place, {})
-        if given is None:
-            raise ConfigError(problems)
+        given = metric_options(model, name, spec)
         return replace(plain, function=partial(_mean, by_class=by_class, **given.model_dump()))
 
     return replace(plain, configure=configured)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat
 
-from ianvs.base.errors import ConfigError, closest
+from ianvs.base.errors import closest
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.data_types.multilabel import average_precision as ranking
 
@@ -125,9 +125,7 @@ def _metric(
     plain = Metric(name, "score", summary, source=source, formula=formula, function=function(), **more)
 
     def configured(spec: MetricSpec) -> Metric:
-        given, problems = check_options(options, spec.options, f"metric '{name}'", spec.place, {})
-        if given is None:
-            raise ConfigError(problems)
+        given = metric_options(options, name, spec)
         return replace(plain, function=function(**given.model_dump()))
 
     return replace(plain, configure=configured)

@@ -116,6 +116,7 @@ _KINDS: dict[str, Callable[[], Iterator[Entry]]] = {
     "jobs": _jobs,
 }
 KINDS = tuple(_KINDS)
+WIDTH = 100  # characters of a line
 
 
 def said_at(value: str) -> str:

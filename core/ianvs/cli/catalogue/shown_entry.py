@@ -10,11 +10,10 @@ from pydantic import BaseModel
 
 from ianvs.base.errors import IanvsError, closest, one_line
 from ianvs.base.package import shipped_jobs
-from ianvs.cli.catalogue.nameable import KINDS, Entry, listed
+from ianvs.cli.catalogue.nameable import KINDS, WIDTH, Entry, listed
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters
 
-_WIDTH = 100  # characters of a line
 _MOST_INHERITED = 12  # hyperparameters that are named
 
 _Row = tuple[str, str, str]  # name, type, default
@@ -122,7 +121,7 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
     yield from _table("hyperparameters", [row for row in rows if row not in inherited])
     if same := [row[0] for row in rows if row in inherited]:
         told = f"and those of {bases[0].__name__}: {one_line(same, _MOST_INHERITED)}; `ianvs show {entry.name} --all`"
-        yield textwrap.fill(told, _WIDTH, initial_indent="    ", subsequent_indent="      ")
+        yield textwrap.fill(told, WIDTH, initial_indent="    ", subsequent_indent="      ")
     for base in bases if whole else ():
         yield f"  those of {base.__name__}:"
         yield from _doc(base)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
-from ianvs.base.kept_pictures import Picture
+from ianvs.base.kept_pictures import MARK, Picture
 from ianvs.config.strict_yaml import Steps
-from ianvs.exam.data.conversation_pictures import MARK, MARKS, PARTS, PictureFiles, has_parts, names_in
-from ianvs.exam.data.records import Slip as Slip
-from ianvs.exam.data.records import json_kind
+from ianvs.exam.data.conversation_pictures import MARKS, PARTS, PictureFiles, has_parts, names_in
+from ianvs.exam.data.records import Slip, json_kind
 from ianvs.plugins.loader import brought
 
 GROUP = "ianvs.conversation_forms"

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import DataError
-from ianvs.base.kept_pictures import Picture
+from ianvs.base.kept_pictures import MARK, Picture
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.contents import Say, contents
 from ianvs.exam.data.records import Slip
 
-MARK = "<image>"  # where in a text a picture belongs (Liu et al. 2023, LLaVA)
 MARKS = re.compile(rf"{MARK}\n?")
 PARTS = ("image", "image_url")  # types of a message's parts, of Hugging Face and OpenAI
 IGNORE = "ignore"

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.base.kept_pictures import Pictures
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.conversation_forms import Conversation, Forms, Slip, text_at
+from ianvs.exam.data.conversation_forms import Conversation, Forms, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.index import stem_of
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
-from ianvs.exam.data.records import Records
+from ianvs.exam.data.records import Records, Slip
 from ianvs.exam.data.tables import DOMAIN_COLUMN, LABEL_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
 
 

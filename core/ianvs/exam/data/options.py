@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import ConfigError, Place, Problem, closest, one_line
+from ianvs.config.spec import MetricSpec
 
 
 class Options(BaseModel):
@@ -39,3 +40,11 @@ def check_options(
                 message = f"'{option}' of {what} should be {wanted}, found {detail['input']!r}."
             problems.append(Problem(message, places.get(option, place)))
         return None, problems
+
+
+def metric_options(model: type[O], name: str, spec: MetricSpec) -> O:
+    """What a testenv gives the metric of that name. Raises ConfigError."""
+    options, problems = check_options(model, spec.options, f"metric '{name}'", spec.place, {})
+    if options is None:
+        raise ConfigError(problems)
+    return options
