@@ -253,7 +253,7 @@ def test_a_secret_hyperparameter_appears_in_no_file(tmp_path: Path) -> None:
     grid = "- api_key: {values: [sesame-open-1234]}\n- fail_in_round: {values: [2, null]}"
     results = ianvs.run(write_job(tmp_path, plugin=plugin, hyperparameters=grid), engine="inline")
     assert results.failed[0].failure is not None
-    assert results.failed[0].failure.message.endswith("refused: ***")
+    assert results.failed[0].failure.message == "refused: ***"
     files = [path for path in (tmp_path / "ws").rglob("*") if path.is_file() and path.name != "log.txt"]
     assert not [path for path in files if b"sesame-open-1234" in path.read_bytes()]
 
