@@ -4,14 +4,12 @@ python docs/draw_leaderboard.py [workspace]
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 import ianvs
-from ianvs.results.report.build_document import document_of
-from ianvs.results.report.terminal import show
+from ianvs.results.report.terminal import render
 
 NAME = "digits_class_incremental"
 
@@ -19,9 +17,7 @@ NAME = "digits_class_incremental"
 def main(workspace: str = "workspace") -> None:
     results = ianvs.load_results(workspace, job=NAME)
     console = Console(record=True, width=118, force_terminal=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
-    document = document_of(results.leaderboard)
-    shown = tuple(note for note in document.notes if note.kind != "definition")  # which would be half of the picture
-    show(replace(document, notes=shown), console)
+    render(results.leaderboard, console)
     console.save_svg(
         str(Path(__file__).with_name("leaderboard.svg")),
         title=f"ianvs -f configs/{NAME}/benchmarkingjob.yaml",
