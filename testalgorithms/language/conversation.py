@@ -199,6 +199,11 @@ class ChatTemplate:
         ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
         return self._decoded(tokens[:ended])
 
+    def ended(self, tokens: Sequence[int]) -> list[int]:
+        """A generated reply with its first end mark, without what fills its row up to the length of others."""
+        last = next((i for i, token in enumerate(tokens, start=1) if token in self.stops), len(tokens))
+        return list(tokens[:last])
+
     def _start(self) -> list[int]:
         """The mark at the beginning of a text, of a tokenizer that has one and puts it there."""
         mark = self.tokenizer.bos_token_id

@@ -1,12 +1,15 @@
 """Greedy replies to conversations, turn by turn, in batches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+
+Own = Callable[[Sequence[int]], list[list[int]]]
+Written = Callable[[Sequence[Encoded], Own], Sequence[Sequence[int]]]
 
 
 def reply(
@@ -17,11 +20,12 @@ def reply(
     max_new_tokens: int,
     batch_size: int,
     window: int | None = None,
+    written: Written | None = None,
 ) -> list[list[str | None]]:
     """What the model replies to every user turn; its own earlier replies are the history.
 
     window: tokens that the model can look at. A prompt that leaves no room for a reply gets None, and so do the turns
-    after it.
+    after it. written: has replies to prompts, with what the network itself says to those of given numbers.
     """
     replies: list[list[str | None]] = [[] for _ in conversations]
     lasts = max((len(c.user) for c in conversations), default=0)
@@ -37,11 +41,18 @@ def reply(
             else:
                 prompts.append((i, prompt))
         prompts.sort(key=lambda item: (len(item[1]), item[0]))  # alike lengths go together: less padding
-        for start in range(0, len(prompts), batch_size):
-            part = prompts[start : start + batch_size]
-            said = generate(network, template, [prompt for _, prompt in part], max_new_tokens)
-            for (i, _), tokens in zip(part, said, strict=True):
-                replies[i].append(template.text(tokens))
+        asked = [prompt for _, prompt in prompts]
+
+        def own(chosen: Sequence[int], asked: Sequence[Encoded] = tuple(asked)) -> list[list[int]]:
+            said: list[list[int]] = []
+            for start in range(0, len(chosen), batch_size):
+                part = [asked[number] for number in chosen[start : start + batch_size]]
+                said += generate(network, template, part, max_new_tokens)
+            return [template.ended(tokens) for tokens in said]
+
+        said = own(range(len(asked))) if written is None or not asked else written(asked, own)
+        for (i, _), tokens in zip(prompts, said, strict=True):
+            replies[i].append(template.text(tokens))
     return replies
 
 

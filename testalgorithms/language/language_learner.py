@@ -14,10 +14,11 @@ from ianvs.authoring.randomness import seeded
 from ianvs.base.errors import PluginError
 from ianvs.base.seeding import stream_seed
 from ianvs.base.types import Measure
+from ianvs.plugins.contract import Generation
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate, split_by_tokens
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
 from ianvs.testalgorithms.language.general_ability import GeneralAbility
-from ianvs.testalgorithms.language.generation import reply
+from ianvs.testalgorithms.language.generation import Own, Written, reply
 from ianvs.testalgorithms.language.lengths import Lengths
 from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.models import (
@@ -30,6 +31,7 @@ from ianvs.testalgorithms.language.models import (
     sight_of,
 )
 from ianvs.testalgorithms.language.numbers import above, at_least
+from ianvs.testalgorithms.language.served import adapter_of, digest_of_weights, require_servable
 from ianvs.testalgorithms.language.sight import is_projector, require_sight, shelved, unshelved
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
 from ianvs.testalgorithms.language.tuning_loop import Descent
@@ -65,6 +67,7 @@ class LanguageLearner:
     """
 
     reference = "ianvs.testalgorithms.language.sequential.basemodel:Sequential"  # plain tuning for all
+    unservable = ""  # what of a method no server can do that writes replies by the base model with one adapter
     network: Any  # exists from the first train() or load() on, of a model with a name from the first predict() on
     template: ChatTemplate
 
@@ -123,6 +126,7 @@ class LanguageLearner:
         self._tokenizer: Any = None
         self._built = False
         self._held_out: Sequence[Encoded] = ()
+        self._generation: Generation | None = None
 
     # What a method may override.
 
@@ -160,11 +164,12 @@ class LanguageLearner:
         *,
         kind: str = "conversation",
         conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None,
+        server: Mapping[str, str] | None = None,
     ) -> str:
         """Refuse other data than conversations, and a base model that is not here, or lacks what is to be tuned.
 
-        And a round of which nothing fits into max_length; what is skipped and cut of any round is told. All this before
-        anything is trained.
+        And a round of which nothing fits into max_length, and a server that can't write its replies; what is skipped
+        and cut of any round is told. All this before anything is trained.
         """
         if kind != "conversation":
             raise PluginError(
@@ -175,9 +180,11 @@ class LanguageLearner:
         self.general.check()
         rounds = [conversations_of(*one) for one in conversations or ()]
         tokenizer = load_tokenizer(self.options, texts_of(rounds[0])) if rounds else None
+        sight = None if tokenizer is None else sight_of(self.options, tokenizer)
+        if server is not None:
+            require_servable(self.options, server, sees=sight is not None, why_not=self.unservable)
         if tokenizer is None:
             return ""
-        sight = sight_of(self.options, tokenizer)
         lengths, template = Lengths(self.max_length), ChatTemplate(tokenizer, sight=sight)
         for number, said in enumerate(rounds, start=1):
             require_sight(said, sight, self.options.base_model)
@@ -219,8 +226,18 @@ class LanguageLearner:
             self.descent.run(self, data, passes, progress)
             self.after_round(data)
 
-    def predict(self, data: Any, *, device: str = "cpu", seed: int = 0, **context: Any) -> list[list[str | None]]:
+    def predict(
+        self,
+        data: Any,
+        *,
+        device: str = "cpu",
+        seed: int = 0,
+        generation: Generation | None = None,
+        **context: Any,
+    ) -> list[list[str | None]]:
         """Replies to every user turn, each given the model's own earlier ones; greedy.
+
+        generation: who writes them, or knows them already; without it, the network does.
 
         A tiny model can't say anything before it was trained: its tokenizer is made from the first round. Those replies
         are None.
@@ -229,7 +246,11 @@ class LanguageLearner:
         if not self._built and self.options.tiny:
             return [[None] * len(conversation.user) for conversation in asked]
         self._ready(asked, device, seed)
-        return self.answer(asked)
+        self._generation = generation
+        try:
+            return self.answer(asked)
+        finally:
+            self._generation = None
 
     def answer(self, asked: Sequence[Conversation]) -> list[list[str | None]]:
         """Replies with the present weights."""
@@ -242,6 +263,7 @@ class LanguageLearner:
                 max_new_tokens=self.max_new_tokens,
                 batch_size=self.generation_batch,
                 window=self.window,
+                written=self._written(),
             )
 
     def teacher_forced(self, data: Any, *, device: str = "cpu", seed: int = 0, **context: Any) -> list[list[float]]:
@@ -377,6 +399,28 @@ class LanguageLearner:
 
     def _precision(self) -> Any:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bf16)
+
+    def _written(self) -> Written | None:
+        """Replies by the present weights, from wherever the job wants them; None: the network writes them all.
+
+        So it does of a model that sees: tokens do not say which picture a prompt shows.
+        """
+        generation = self._generation
+        if generation is None or self.template.sight is not None:
+            return None
+        weights = "" if generation.engine == "server" else digest_of_weights(self.network, self.options)
+
+        def written(asked: Sequence[Encoded], own: Own) -> list[list[int]]:
+            return generation(
+                [one.tokens for one in asked],
+                stops=self.template.stops,
+                longest=self.max_new_tokens,
+                weights=weights,
+                adapter=lambda: adapter_of(self.network, self.options),
+                generate=own,
+            )
+
+        return written
 
     def _require_apart(self, encoded: Sequence[Encoded]) -> None:
         """Raise PluginError where this network looks from one conversation of a row into another."""

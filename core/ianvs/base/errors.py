@@ -84,6 +84,10 @@ class PluginError(IanvsError):
     """A plugin that can't be loaded or breaks its contract."""
 
 
+class ReplyServerError(IanvsError):
+    """A server of replies that can't be reached, or is not what the job takes it for. It says nothing of a learner."""
+
+
 class ExamRuleError(IanvsError):
     """A plugin reached for something that the rules of its exam hide from it."""
 

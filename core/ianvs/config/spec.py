@@ -15,7 +15,7 @@ from typing import cast
 from ianvs.base.errors import Problem
 from ianvs.base.secrets import secrets_of, without_secrets
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
-from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
+from ianvs.config.models.job import EngineSpec, GenerationSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.config.models.search import Range, SearchSpec, SelectSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, QuestionSpec, ScenarioSpec, TestEnvSpec
@@ -29,6 +29,7 @@ __all__ = [
     "DatasetSpec",
     "EngineSpec",
     "GateSpec",
+    "GenerationSpec",
     "JobSpec",
     "LimitsSpec",
     "MetricSpec",

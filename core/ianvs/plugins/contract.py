@@ -5,9 +5,9 @@ Nothing here has to be imported by an author: a class with these methods is a pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ CONTEXT = {
     "passes": "int or None, how often a learner may go over the data that it is handed; None is as often as it likes",
     "pretraining": "bool, only in continual pre-training: True in a stage, whose labels are hidden, False when a copy "
     "is adapted to a downstream task",
+    "generation": "Generation or None, in predict(): writes replies to prompts, by whom the job wants them written",
     "train_rounds": "tuple of TrainData, one per round so far; only for a class with `sees_past_rounds = True`",
 }
 """The keyword arguments that a plugin may name in train() and predict(); it gets those that it names."""
@@ -43,6 +44,8 @@ EXAM_FACTS = {
     "rounds": "int, how many rounds are trained",
     "conversations": "for ianvs's own methods alone, (what users said, replies) of each round that will be trained; "
     "else None",
+    "server": "dict with url, name and root of the model on the server that is to write replies, where the job says "
+    "`generation: {engine: server}`; else None",
 }
 """The keyword arguments that a plugin may name in check_exam(); it gets those that it names."""
 
@@ -94,6 +97,37 @@ class TestData(Protocol):
 
     def tensors(self, device: str = "cpu") -> Tensor:
         """x as a torch tensor on `device`, as in TrainData."""
+
+
+class Adapter(NamedTuple):
+    """y = W x + alpha / rank B A x in the layers that `modules` names. tensors: peft's, as safetensors keeps them."""
+
+    rank: int
+    alpha: float
+    modules: Sequence[str]
+    tensors: bytes
+
+
+class Generation(Protocol):
+    """Greedy replies to prompts, all in token ids. engine: "transformers" or "server", as the job says."""
+
+    engine: str
+
+    def __call__(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        stops: Sequence[int],
+        longest: int,
+        weights: str,
+        adapter: Callable[[], Adapter],
+        generate: Callable[[list[int]], Sequence[Sequence[int]]],
+    ) -> list[list[int]]:
+        """A reply to each, up to one of `stops`, which may be left out, or of `longest` tokens.
+
+        weights: a digest of those that answer: a prompt that they have answered is not answered anew. adapter: of the
+        base model, for a server. generate: without one, writes replies to the prompts of these numbers.
+        """
 
 
 @runtime_checkable

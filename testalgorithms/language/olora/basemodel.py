@@ -28,6 +28,8 @@ class OLoRA(LanguageLearner):
     beside the new one, in adapter/old.
     """
 
+    unservable = "O-LoRA answers with two adapters at once, that of the round and those of all before"
+
     def __init__(self, *, tuning="lora", lambda_1=0.5, lambda_2=0.0, orthogonality="absolute", **options):
         super().__init__(tuning=tuning, **options)
         if tuning != "lora":

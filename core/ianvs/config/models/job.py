@@ -162,6 +162,21 @@ class EngineSpec(NamedSpec):
     options: Options = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GenerationSpec(PlacedSpec):
+    """Who writes the replies of language models: the learner itself, by transformers, or a server of its base model."""
+
+    engine: Literal["transformers", "server"] = "transformers"
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]")] | None = None  # of the server: http://127.0.0.1:8000
+    version: Annotated[str, NoKey] = ""  # of the server; it is asked when the job is planned
+
+    def __post_init__(self) -> None:
+        if self.engine == "server" and self.url is None:
+            raise ValueError("`engine: server` needs the url of the server. Write url: http://127.0.0.1:8000.")
+        if self.engine != "server" and self.url is not None:
+            raise ValueError(f"`engine: {self.engine}` asks no server. Take the url out, or write engine: server.")
+
+
 @dataclass(frozen=True)
 class LimitsSpec(Spec):
     """What a case may take before it is ended; None is no limit. The clock starts when the case is ready to begin."""
@@ -230,6 +245,8 @@ class JobSettings(PlacedSpec):
     cases_per_gpu: Annotated[
         int | Literal["auto"], ReadAs(number=Annotated[int, Field(ge=1)], text=Literal["auto"])
     ] = 1
+    # Who writes the replies of language models; a server is started by the user (docs/language.md).
+    generation: GenerationSpec = GenerationSpec()
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.types import TestCase
-from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, GenerationSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.plugins.authors_files import kept
 from ianvs.running.planning.cases import PlannedAlgorithm
@@ -42,6 +42,7 @@ class CaseRequest:
     device: str  # "auto", "cpu", "cuda"
     # How the exam is kept from the learner: "normal", "strict", "open"; "none" where it has no process of its own.
     sealing: str
+    generation: GenerationSpec
     memory_mb: float | None
     saved_mb: float
     secrets: frozenset[str]  # texts that are shown and stored nowhere
@@ -93,6 +94,7 @@ def case_request(
         threads=job.threads,
         device=job.device,
         sealing=job.sealing if apart else "none",
+        generation=job.generation,
         memory_mb=job.limits.memory_mb,
         saved_mb=job.limits.saved_mb,
         secrets=plan.secrets,

@@ -2,8 +2,9 @@
 
 In: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
 hyperparameters with the content of files that they name, the seed, the number of threads (which changes the last bits),
-a `sealing` other than the normal one, and the version of this recipe. Not in: names and places of files, key order, the
-spelling of numbers, comments in yaml, the number of jobs, the engine, the device's index, the list of metrics.
+a `sealing` other than the normal one, that a server writes the replies, with its version, and the version of this
+recipe. Not in: names and places of files, key order, the spelling of numbers, comments in yaml, the number of jobs, the
+engine, the device's index, the list of metrics, the url of a server.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,6 +81,8 @@ def algorithm_identity(
     contract = contract_named(algorithm.contract)
     if job.sealing != "normal" and not contract.runs_cases:
         facts["sealing"] = job.sealing  # it may cost the learner something, or let it do more
+    if job.generation.engine == "server" and not contract.runs_cases:
+        facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
     if contract.runs_cases:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts

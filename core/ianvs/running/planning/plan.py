@@ -21,6 +21,7 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
+from ianvs.running.planning.server_version import with_server_version
 from ianvs.running.planning.stored_cases import EarlierCase, stored_cases, stored_ids
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
@@ -209,6 +210,7 @@ def make_plan(
     samples: fingerprints of the samples of each testenv, where `data.checked` has told them. say: told how the reading
     of files goes on.
     """
+    job = with_server_version(job)
     algorithms: list[PlannedAlgorithm] = []
     scores = []
     students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))

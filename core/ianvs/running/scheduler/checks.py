@@ -5,7 +5,7 @@ First what each file says, then names of columns in `sort_by`, `published`, `sel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -61,6 +61,7 @@ class Preflight:
 
     ask_engine: for the engine whose processes build exams; with None where there is no plan yet. samples: fingerprints
     of each testenv's, where they are known by then. asking: modules whose plugins want to see the facts of an exam.
+    server: what that of replies says of itself, once it was asked.
     """
 
     job: JobSpec
@@ -71,6 +72,7 @@ class Preflight:
     warnings: list[Problem] = field(init=False)
     samples: tuple[str | None, ...] = ()
     asking: set[tuple[Any, ...]] = field(default_factory=set)
+    server: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         self.warnings = list(self.job.warnings)
@@ -91,7 +93,7 @@ class Preflight:
     def checked_plan(self) -> Plan:
         """The plan, whose job has all warnings. Raises ConfigError if anything is wrong."""
         self.insist()
-        return replace(self.plan, job=replace(self.job, warnings=tuple(dict.fromkeys(self.warnings))))
+        return replace(self.plan, job=replace(self.plan.job, warnings=tuple(dict.fromkeys(self.warnings))))
 
     @cached_property
     def plan(self) -> Plan:

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.errors import ConfigError, IanvsError, Problem, shown_path
+from ianvs.base.errors import ConfigError, IanvsError, Problem, ReplyServerError, shown_path
 from ianvs.base.package import own_name
 from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, SelectSpec, TestEnvSpec
@@ -23,6 +23,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
 from ianvs.processes.engines import LocalEngine
 from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
+from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
 from ianvs.running.job_notes import data_doubts
@@ -165,6 +166,23 @@ def _plugin_problems(flight: Preflight) -> Iterator[Problem]:
             flight.asking.add(_key(subject.algorithm, subject.module))
 
 
+def _server_problems(flight: Preflight) -> Iterator[Problem]:
+    """A server that is to write replies, and can't."""
+    spec, job = flight.job.generation, flight.job
+    if spec.url is None:
+        return
+    place = spec.places.get("url", spec.place)
+    if contract_of(job).runs_cases:
+        yield Problem("`generation: {engine: server}` is not for plugins under another contract. Take it out.", place)
+        return
+    try:
+        served = ReplyServer(spec.url).served()
+    except ReplyServerError as error:
+        yield Problem(str(error), place)
+    else:
+        flight.server = {"url": spec.url, "name": served.name, "root": served.root}
+
+
 def _fit_problems(flight: Preflight) -> Iterator[Problem]:
     """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
 
@@ -186,6 +204,7 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
                 "num_classes": len(record.classes),
                 "rounds": len(record.rounds),
                 "conversations": _taught_texts(flight.plan, each, record, texts),
+                "server": flight.server,
             }
             for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
                 if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
@@ -412,6 +431,7 @@ PLAN: tuple[Check, ...] = (
 CODE: tuple[Check, ...] = (
     Check(_sealing_problems, stands_on_others=True),  # opens the engine
     Check(_plugin_problems),  # imports them, torch too: seconds
+    Check(_server_problems),
     Check(_exam_problems, stands_on_others=True),  # decodes the data, once
     Check(_chosen_round_problems, stands_on_others=True),  # of those that are prepared now
     Check(_fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam

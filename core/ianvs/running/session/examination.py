@@ -32,6 +32,7 @@ from ianvs.running.session.handing import described
 from ianvs.running.session.learner_messages import Answer, read
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
 from ianvs.running.session.remote import Answering, Learner, Model
+from ianvs.running.session.replies import Replies
 from ianvs.running.session.row_server import RowServer
 
 _PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
@@ -61,14 +62,21 @@ _Arranged = list[tuple[tuple[int, ...], _Call]]  # (test sets, what is asked of 
 class Examination:
     """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
 
-    testenv: what is asked beside labels. folder: for what is too large for memory.
+    testenv: what is asked beside labels. folder: for what is too large for memory. replies: where they come from.
     """
 
     def __init__(
-        self, exam: Exam, testenv: TestEnvSpec, feed: DataFeed, learner: Learner, seed: int, folder: Path
+        self,
+        exam: Exam,
+        testenv: TestEnvSpec,
+        feed: DataFeed,
+        learner: Learner,
+        seed: int,
+        folder: Path,
+        replies: Replies,
     ) -> None:
         self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
-        self._seed, self._folder = seed, folder
+        self._seed, self._folder, self._replies = seed, folder, replies
         self._kind = data_type(exam.dataset.kind, testenv.dataset.data_type)
         self._questions = questions_of(testenv)
         self._secret = _secret(exam)
@@ -80,10 +88,11 @@ class Examination:
         taught: int,
         samples: int | None = None,
         then: Callable[[Answering], None] = lambda who: None,
+        anew: bool = False,
     ) -> dict[Asked, Predictions]:
         """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`.
 
-        then: called with who has given them, before it is gone.
+        then: called with who has given them, before it is gone. anew: no reply that was kept will do.
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
@@ -96,7 +105,8 @@ class Examination:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
         with self._learner.answering(model) as who:
-            said = iter(list(self._asked(calls, nullcontext(who), taught)))
+            with self._replies.given(anew=anew):
+                said = iter(list(self._asked(calls, nullcontext(who), taught)))
             then(nullcontext(who))
         found: dict[Asked, Predictions] = {}
         for question, arranged in steps:
@@ -125,7 +135,8 @@ class Examination:
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
         question = _Call((part,), name, self._context(index - 1, round_.classes), round=told)
-        [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
+        with self._replies.given(anew=False):
+            [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
@@ -259,6 +270,7 @@ class Examination:
                     "first": number == 0,
                     "quiet": taught == 0 or tried,
                     "tried": tried,
+                    "generation": call.of is None and not tried,  # what is tried, a learner says by itself
                 }
                 files = [writer.sealed(), *lender.door()]
                 count = sum(len(part.positions) for part in call.parts)

@@ -29,6 +29,7 @@ from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
+from ianvs.running.session.asked_replies import AskedReplies
 from ianvs.running.session.learner_messages import Answer, Ready, State
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
 from ianvs.running.session.session import Brief, CaseSession, Keeper
@@ -200,6 +201,9 @@ class LearnerHost:
     def _answered(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Iterator[tuple[Predictions, bool]]:
         """(a piece of the answers, whether it is the last)"""
         came, context = self._session.columns(files), self._context(body)
+        if body["question"] is None:
+            asks = AskedReplies(self._keeper, self._request.generation.engine)
+            context["generation"] = asks if body["generation"] else None
         x = came.of(body["x"])
         if body["first"]:
             self._saved = None

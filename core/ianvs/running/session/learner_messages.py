@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure
-from ianvs.processes.sealing.shared_arrays import Spec
+from ianvs.processes.sealing.shared_arrays import Spec, unpacked
 from ianvs.store import StoredModule
 
 _T = TypeVar("_T", bound="Message")
+_TOKENS = TypeAdapter(list[list[Annotated[int, Field(ge=0, lt=1 << 31, strict=True)]]])
 
 
 class Message(BaseModel):
@@ -90,6 +91,38 @@ class Answer(Message):
     labels: Spec
     extras: Mapping[str, Spec]
     who: str
+
+
+class AdapterTold(Message):
+    """As ianvs.plugins.contract.Adapter has it. tensors: where they begin, and how many bytes they are."""
+
+    rank: int = Field(ge=1)
+    alpha: FiniteFloat
+    modules: tuple[Annotated[str, Field(pattern=r"^[\w.]{1,200}$")], ...] = Field(max_length=10_000)
+    tensors: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
+
+
+class ReplyCall(Message):
+    """It asks for replies to `prompts`, lists of token ids; the other fields are as in ianvs.plugins.contract.Generation."""
+
+    prompts: Spec
+    stops: tuple[int, ...] = Field(max_length=1000)
+    longest: int = Field(ge=1)
+    weights: str = Field(max_length=200)
+    adapter: AdapterTold | None
+
+
+class Replied(Message):
+    """What it has replied to those prompts that it was told no reply to."""
+
+    replies: Spec
+
+
+def token_lists(memory: memoryview, spec: Spec) -> list[list[int]]:
+    try:
+        return _TOKENS.validate_python(unpacked(memory, spec))
+    except ValidationError as error:
+        raise PluginError(f"prompts and replies are lists of token ids: {error.errors()[0]['msg']}") from None
 
 
 def read(form: type[_T], body: Mapping[str, Any]) -> _T:

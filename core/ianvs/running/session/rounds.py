@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ianvs.base.errors import ExamRuleError, PluginError
+from ianvs.base.errors import ExamRuleError, PluginError, ReplyServerError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import SEALING_VERSION, Asked, Predictions, RoundResult, Sealing
 from ianvs.exam.metrics.label_pictures import lacks_pictures
@@ -31,6 +31,7 @@ from ianvs.running.session.learner_messages import FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner, Model, error_kind
+from ianvs.running.session.replies import CALLS, Replies
 from ianvs.running.session.saving import SavingTrial
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
@@ -81,7 +82,8 @@ class CaseRounds:
         self._noted = 0.0
         self.learner = make_learner(self._handle)
         folder, seed = self._store.folder(self._id), request.case.seed
-        self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
+        self._replies = Replies(request)
+        self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder, self._replies)
 
     def go(self) -> None:
         folder = self._store.files(self._id)
@@ -120,6 +122,8 @@ class CaseRounds:
             return None
         if name == "feed":
             return self._data_server.hand_out(read(FeedCall, told.body))
+        if name in CALLS:
+            return self._replies.handle(name, told)
         raise PluginError(f"there is nothing called '{name}' to be had")
 
     # --- steps --------------------------------------------------------------------------------------------------
@@ -129,7 +133,7 @@ class CaseRounds:
         self._begin(0)
         try:
             predictions = self._examination.predictions(self._model, 0)
-        except ExamRuleError:
+        except (ExamRuleError, ReplyServerError):
             raise
         except Exception as error:
             self.learner.instantiate(())
@@ -344,6 +348,8 @@ class CaseRounds:
         try:
             model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
             now = self._brought_back(model, earlier.result(earlier.last))
+        except ReplyServerError:
+            raise
         except Exception as error:
             print(f"can't continue from case {earlier.case_id} ({error_kind(error)}: {error}).")
             raise StartOver from error
@@ -364,7 +370,7 @@ class CaseRounds:
         if self.learner.adapts and before.sealing is not None and before.sealing.copies != "none":
             # It would be asked before a round begins, and no round would say so.
             raise PluginError("adapts_in_testing is True now, and was not before")
-        return self._examination.predictions(model, before.index)
+        return self._examination.predictions(model, before.index, anew=True)
 
     def _resume(self, rounds: int) -> int:
         """Bring back the modules of the last complete round, and make sure that they are the same; its index, or -1.
@@ -396,6 +402,8 @@ class CaseRounds:
             now = self._brought_back(model, done[-1])
             if now.keys() != before.keys() or not _same(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
+        except ReplyServerError:  # what is stored is as good as before
+            raise
         except Exception as error:
             self._start_over(f"can't resume after round {last} ({error_kind(error)}: {error})")
             raise StartOver from error

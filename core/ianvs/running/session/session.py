@@ -7,7 +7,7 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,7 +50,7 @@ class Brief:
 class Keeper(Protocol):
     """Whom a session asks for data (ianvs.processes.sealing.peer.Peer)."""
 
-    def call(self, name: str, body: Mapping[str, object] | None = None) -> Message: ...
+    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message: ...
     def note(self, name: str, body: Mapping[str, object]) -> None: ...
 
 

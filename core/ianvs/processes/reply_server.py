@@ -1,0 +1,103 @@
+"""A server that writes replies of a base model with adapters: OpenAI's `completions`, with what vLLM adds to it."""
+
+import http.client
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from ianvs.base.errors import ReplyServerError
+
+_START = "Start it as `VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve BASE_MODEL --enable-lora`"
+_SOON, _PATIENCE = 10.0, 3600.0  # seconds for what it says of itself; for a request of prompts, or an adapter
+_AT_ONCE = 256  # prompts of a request; the server makes batches of them as it likes
+# What is not said here would be as the authors of the model suggest.
+_GREEDY = {"temperature": 0, "top_p": 1, "top_k": 0, "min_p": 0, "repetition_penalty": 1, "presence_penalty": 0}
+_TOKENS = {"frequency_penalty": 0, "add_special_tokens": False, "return_token_ids": True}
+
+
+class Served(NamedTuple):
+    """version: of the program, "vllm 0.11.0". name, root: of the base model, as it is called and where it was read."""
+
+    version: str
+    name: str
+    root: str
+
+
+class ReplyServer:
+    """At `url`. Its methods raise ReplyServerError, which names it and says what to do."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self._opener = build_opener(ProxyHandler({}))  # whatever the environment says of the way to others
+
+    def served(self) -> Served:
+        """What it has loaded, of one that takes adapters while it runs."""
+        try:
+            bases = [one for one in self._asked("/v1/models")["data"] if not one.get("parent")]
+            name, root = str(bases[0]["id"]), str(bases[0].get("root") or bases[0]["id"])
+            status, told = self._answer("/version", None, _SOON)  # not every program has it
+            version = f"{bases[0].get('owned_by', '')} {json.loads(told)['version'] if status < 400 else ''}".strip()
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise ReplyServerError(f"what answers at {self.url} names no base model. {_START}.") from None
+        status, _ = self._answer("/v1/load_lora_adapter", {"lora_name": "", "lora_path": ""}, _SOON)
+        if status in (404, 405, 501):
+            lacks = "takes no adapters while it runs, and each round has another"
+            raise ReplyServerError(f"the server at {self.url} {lacks}. {_START}.")
+        return Served(version, name, root)
+
+    def load(self, name: str, folder: Path) -> None:
+        """Let it read the adapter in `folder`, as peft writes one, and answer by it under `name`."""
+        self._asked("/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(folder)})
+
+    def unload(self, name: str) -> None:
+        self._asked("/v1/unload_lora_adapter", {"lora_name": name})
+
+    def replies(
+        self, model: str, prompts: Sequence[Sequence[int]], stops: Sequence[int], longest: int, salt: str
+    ) -> list[list[int]]:
+        """Greedy replies, in token ids as the prompts; one of `stops` ends each, and may be left out.
+
+        salt: prompts with another one take no less time because these were there before.
+        """
+        how = {**_GREEDY, **_TOKENS, "stop_token_ids": stops, "max_tokens": longest, "cache_salt": salt}
+        found: list[Any] = []
+        for start in range(0, len(prompts), _AT_ONCE):
+            part = prompts[start : start + _AT_ONCE]
+            said = self._asked("/v1/completions", {"model": model, "prompt": part, **how})
+            listed = said.get("choices", ()) if isinstance(said, dict) else ()
+            told = {one.get("index"): one.get("token_ids") for one in listed}
+            found += [told.get(number) for number in range(len(part))]
+        if not all(isinstance(one, list) and all(isinstance(token, int) for token in one) for one in found):
+            lacks = "gives no token ids with its replies (`return_token_ids`). Take vLLM 0.10.2 or later"
+            raise ReplyServerError(f"the server at {self.url} {lacks}.")
+        return found
+
+    def _asked(self, path: str, body: Mapping[str, object] | None = None) -> Any:
+        """What it answers: what JSON holds, or a text."""
+        status, answer = self._answer(path, body, _SOON if body is None else _PATIENCE)
+        if status >= 400:
+            said = " ".join(answer.split())[:500]
+            raise ReplyServerError(f"the server at {self.url} refuses {path} ({status}): {said}")
+        try:
+            return json.loads(answer)
+        except ValueError:
+            return answer
+
+    def _answer(self, path: str, body: Mapping[str, object] | None, seconds: float) -> tuple[int, str]:
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            request = Request(self.url + path, data, {"Content-Type": "application/json"})
+            with self._opener.open(request, timeout=seconds) as response:
+                return response.status, response.read().decode(errors="replace")
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode(errors="replace")
+        except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is one of the first
+            why = str(getattr(error, "reason", "") or error) or type(error).__name__
+            remedy = "correct the url of `generation` in the job"
+            raise ReplyServerError(
+                f"no server of replies answers at {self.url} ({why}). {_START}, or {remedy}."
+            ) from None

@@ -1,0 +1,49 @@
+"""The learner's side of replies: it asks the keeper, who knows some, or a server that writes them."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from ianvs.plugins.contract import Adapter
+from ianvs.processes.sealing.peer import Message
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.session.learner_messages import AdapterTold, Replied, ReplyCall
+from ianvs.running.session.session import Keeper
+
+
+class AskedReplies:
+    """See ianvs.plugins.contract.Generation."""
+
+    def __init__(self, keeper: Keeper, engine: str) -> None:
+        self._keeper, self.engine = keeper, engine
+
+    def __call__(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        stops: Sequence[int],
+        longest: int,
+        weights: str,
+        adapter: Callable[[], Adapter],
+        generate: Callable[[list[int]], Sequence[Sequence[int]]],
+    ) -> list[list[int]]:
+        writer, told = ArrayWriter(), None
+        if self.engine == "server":
+            found = adapter()
+            at = writer.blob(found.tensors)
+            told = AdapterTold(rank=found.rank, alpha=found.alpha, modules=tuple(found.modules), tensors=at)
+        asked = writer.objects([list(prompt) for prompt in prompts])
+        call = ReplyCall(prompts=asked, stops=tuple(stops), longest=longest, weights=weights, adapter=told)
+        reply = self._call("replies", call, writer)
+        known = list(unpacked(mapped(reply.files[0]), reply.body["replies"]))
+        if missing := [number for number, one in enumerate(known) if one is None]:
+            said, writer = [list(one) for one in generate(missing)], ArrayWriter()
+            self._call("replied", Replied(replies=writer.objects(said)), writer)
+            for number, one in zip(missing, said, strict=True):
+                known[number] = one
+        return known
+
+    def _call(self, name: str, call: ReplyCall | Replied, writer: ArrayWriter) -> Message:
+        try:
+            return self._keeper.call(name, call.model_dump(), [writer.file])
+        finally:
+            os.close(writer.file)
