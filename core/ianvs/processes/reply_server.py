@@ -97,7 +97,5 @@ class ReplyServer:
                 return error.code, error.read().decode(errors="replace")
         except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is one of the first
             why = str(getattr(error, "reason", "") or error) or type(error).__name__
-            remedy = "correct the url of `generation` in the job"
-            raise ReplyServerError(
-                f"no server of replies answers at {self.url} ({why}). {_START}, or {remedy}."
-            ) from None
+            said = f"no server of replies answers at {self.url} ({why})"
+            raise ReplyServerError(f"{said}. {_START}, or correct `url` of `generation` in the job.") from None

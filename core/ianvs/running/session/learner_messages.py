@@ -103,7 +103,7 @@ class AdapterTold(Message):
 
 
 class ReplyCall(Message):
-    """It asks for replies to `prompts`, lists of token ids; the other fields are as in ianvs.plugins.contract.Generation."""
+    """It asks for replies to `prompts`, lists of token ids. The rest is as in ianvs.plugins.contract.Generation."""
 
     prompts: Spec
     stops: tuple[int, ...] = Field(max_length=1000)

@@ -68,19 +68,15 @@ class Replies:
             return Message({})
         asked = read(ReplyCall, told.body)
         prompts = token_lists(memory, asked.prompts)
-        keys = [_key(prompt) for prompt in prompts]
-        adapter = None if asked.adapter is None or self._server is None else _files(asked.adapter, memory)
-        weights = (
-            asked.weights
-            if adapter is None
-            else digest([hashlib.sha256(file).hexdigest() for file in adapter.values()])
-        )
+        keys = [_digest(np.array(prompt, np.int64).tobytes()) for prompt in prompts]
+        files = {} if asked.adapter is None else _files(asked.adapter, memory)
+        weights = asked.weights if self._server is None else digest([*map(_digest, files.values())])
         self._turn_to([*self._conditions(), weights, asked.stops, asked.longest])
         known = {} if self._anew else self._known
         missing = {key: prompt for key, prompt in zip(keys, prompts, strict=True) if key not in known}
         self._missing = [key for key in keys if key in missing]
         if self._server is not None and missing:
-            model = self._load(weights, adapter or {})
+            model = self._load(weights, files)
             said = self._server.replies(model, [*missing.values()], asked.stops, asked.longest, self._salt)
             self._note(dict(zip(missing, said, strict=True)))
         writer = ArrayWriter()
@@ -156,5 +152,5 @@ def _files(told: AdapterTold, memory: memoryview) -> dict[str, bytes]:
     return {"adapter_config.json": json.dumps(said).encode(), "adapter_model.safetensors": tensors}
 
 
-def _key(prompt: list[int]) -> str:
-    return hashlib.blake2b(np.array(prompt, np.int64).tobytes(), digest_size=16).hexdigest()
+def _digest(held: bytes) -> str:
+    return hashlib.blake2b(held, digest_size=16).hexdigest()
