@@ -50,7 +50,7 @@ def reply(
                 said += generate(network, template, part, max_new_tokens)
             return [template.ended(tokens) for tokens in said]
 
-        said = own(range(len(asked))) if written is None or not asked else written(asked, own)
+        said = own(range(len(asked))) if written is None else written(asked, own)
         for (i, _), tokens in zip(prompts, said, strict=True):
             replies[i].append(template.text(tokens))
     return replies

@@ -2,7 +2,8 @@
 
 import http.client
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
@@ -21,6 +22,7 @@ _TOKENS = {"frequency_penalty": 0, "add_special_tokens": False, "return_token_id
 class Served(NamedTuple):
     """version: of the program, "vllm 0.11.0". name, root: of the base model, as it is called and where it was read."""
 
+    url: str
     version: str
     name: str
     root: str
@@ -35,25 +37,27 @@ class ReplyServer:
 
     def served(self) -> Served:
         """What it has loaded, of one that takes adapters while it runs."""
-        try:
-            bases = [one for one in self._asked("/v1/models")["data"] if not one.get("parent")]
-            name, root = str(bases[0]["id"]), str(bases[0].get("root") or bases[0]["id"])
-            status, told = self._answer("/version", None, _SOON)  # not every program has it
-            version = f"{bases[0].get('owned_by', '')} {json.loads(told)['version'] if status < 400 else ''}".strip()
-        except (LookupError, TypeError, ValueError, AttributeError):
-            raise ReplyServerError(f"what answers at {self.url} names no base model. {_START}.") from None
-        status, _ = self._answer("/v1/load_lora_adapter", {"lora_name": "", "lora_path": ""}, _SOON)
+        status, _ = self._answer("/v1/load_lora_adapter", {"lora_name": "", "lora_path": ""})
         if status in (404, 405, 501):
             lacks = "takes no adapters while it runs, and each round has another"
             raise ReplyServerError(f"the server at {self.url} {lacks}. {_START}.")
-        return Served(version, name, root)
+        _, told = self._answer("/version")  # not every program has it
+        try:
+            base = next(one for one in self._asked("/v1/models")["data"] if not one.get("parent"))
+            version = f"{base.get('owned_by', '')} {told.get('version', '')}".strip()
+            return Served(self.url, version, str(base["id"]), str(base.get("root") or base["id"]))
+        except (LookupError, TypeError, AttributeError, StopIteration):
+            raise ReplyServerError(f"what answers at {self.url} names no base model. {_START}.") from None
 
-    def load(self, name: str, folder: Path) -> None:
-        """Let it read the adapter in `folder`, as peft writes one, and answer by it under `name`."""
-        self._asked("/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(folder)})
-
-    def unload(self, name: str) -> None:
-        self._asked("/v1/unload_lora_adapter", {"lora_name": name})
+    @contextmanager
+    def adapter(self, folder: Path) -> Iterator[str]:
+        """Within, it answers by the adapter in `folder`, as peft writes one, under that name."""
+        self._asked("/v1/load_lora_adapter", {"lora_name": folder.name, "lora_path": str(folder)})
+        try:
+            yield folder.name
+        finally:
+            with suppress(ReplyServerError):  # it may be gone
+                self._asked("/v1/unload_lora_adapter", {"lora_name": folder.name})
 
     def replies(
         self, model: str, prompts: Sequence[Sequence[int]], stops: Sequence[int], longest: int, salt: str
@@ -67,35 +71,32 @@ class ReplyServer:
         for start in range(0, len(prompts), _AT_ONCE):
             part = prompts[start : start + _AT_ONCE]
             said = self._asked("/v1/completions", {"model": model, "prompt": part, **how})
-            listed = said.get("choices", ()) if isinstance(said, dict) else ()
-            told = {one.get("index"): one.get("token_ids") for one in listed}
-            found += [told.get(number) for number in range(len(part))]
+            told = {one.get("index"): one.get("token_ids") for one in said["choices"]}
+            found += map(told.get, range(len(part)))
         if not all(isinstance(one, list) and all(isinstance(token, int) for token in one) for one in found):
             lacks = "gives no token ids with its replies (`return_token_ids`). Take vLLM 0.10.2 or later"
             raise ReplyServerError(f"the server at {self.url} {lacks}.")
         return found
 
     def _asked(self, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """What it answers: what JSON holds, or a text."""
-        status, answer = self._answer(path, body, _SOON if body is None else _PATIENCE)
+        status, said = self._answer(path, body)
         if status >= 400:
-            said = " ".join(answer.split())[:500]
-            raise ReplyServerError(f"the server at {self.url} refuses {path} ({status}): {said}")
-        try:
-            return json.loads(answer)
-        except ValueError:
-            return answer
+            raise ReplyServerError(f"the server at {self.url} refuses {path} ({status}): {json.dumps(said)[:500]}")
+        return said
 
-    def _answer(self, path: str, body: Mapping[str, object] | None, seconds: float) -> tuple[int, str]:
+    def _answer(self, path: str, body: Mapping[str, object] | None = None) -> tuple[int, Any]:
+        """(status, what JSON holds, or {} for another text)."""
         data = None if body is None else json.dumps(body).encode()
+        request = Request(self.url + path, data, {"Content-Type": "application/json"})
         try:
-            request = Request(self.url + path, data, {"Content-Type": "application/json"})
-            with self._opener.open(request, timeout=seconds) as response:
-                return response.status, response.read().decode(errors="replace")
+            with self._opener.open(request, timeout=_SOON if body is None else _PATIENCE) as response:
+                status, said = response.status, response.read()
         except HTTPError as error:
             with error:
-                return error.code, error.read().decode(errors="replace")
+                status, said = error.code, error.read()
         except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is one of the first
-            why = str(getattr(error, "reason", "") or error) or type(error).__name__
-            said = f"no server of replies answers at {self.url} ({why})"
-            raise ReplyServerError(f"{said}. {_START}, or correct `url` of `generation` in the job.") from None
+            why = f"no server of replies answers at {self.url} ({getattr(error, 'reason', error)})"
+            raise ReplyServerError(f"{why}. {_START}, or correct `url` of `generation` in the job.") from None
+        with suppress(ValueError):
+            return status, json.loads(said)
+        return status, {}

@@ -1,4 +1,4 @@
-"""Which program a server of replies runs: part of what determines a result, and known only by asking it."""
+"""Which program a server of replies runs: it is part of what determines a result."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -11,17 +11,15 @@ from ianvs.store.keys import digest
 
 
 def with_server_version(job: JobSpec) -> JobSpec:
-    """The job with the version of its server. Of one that does not answer, that of the last time the workspace asked,
-    so that what is finished can be reported without it; else ""."""
-    spec = job.generation
-    if spec.engine != "server" or spec.url is None:
+    """While the server does not answer, it is what it was last: what is finished can be reported without it."""
+    url = job.generation.url
+    if url is None:
         return job
-    memo = job.workspace / "cache" / "servers" / f"{digest(spec.url)}.json"
+    memo = job.workspace / "cache" / "servers" / f"{digest(url)}.json"
     try:
-        version = ReplyServer(spec.url).served().version
-    except ReplyServerError:
-        version = str(read_memo(memo) or "")
-    else:
+        version = ReplyServer(url).served().version
         with suppress(OSError):
             write_memo(memo, version)
-    return replace(job, generation=replace(spec, version=version))
+    except ReplyServerError:
+        version = read_memo(memo) or ""
+    return replace(job, generation=replace(job.generation, version=version))

@@ -5,7 +5,7 @@ First what each file says, then names of columns in `sort_by`, `published`, `sel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -61,7 +61,6 @@ class Preflight:
 
     ask_engine: for the engine whose processes build exams; with None where there is no plan yet. samples: fingerprints
     of each testenv's, where they are known by then. asking: modules whose plugins want to see the facts of an exam.
-    server: what that of replies says of itself, once it was asked.
     """
 
     job: JobSpec
@@ -72,7 +71,6 @@ class Preflight:
     warnings: list[Problem] = field(init=False)
     samples: tuple[str | None, ...] = ()
     asking: set[tuple[Any, ...]] = field(default_factory=set)
-    server: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         self.warnings = list(self.job.warnings)
@@ -152,6 +150,9 @@ def setting_problems(flight: Preflight) -> Iterator[Problem]:
     """What the contract finds wrong with the settings; with keys of ours that it has no part in."""
     contract = contract_of(flight.job)
     yield from contract.setting_problems(flight.job)
+    if contract.runs_cases and (spec := flight.job.generation).url is not None:
+        message = f"'generation' has no effect under `contract: {contract.name}`."
+        yield Problem(message, spec.place, warning=True)
     for exam in flight.job.testenvs if contract.runs_cases else ():
         for key in _KEPT_BY_US:
             if getattr(exam, "gate" if key == "model_eval" else key):

@@ -166,31 +166,21 @@ def _plugin_problems(flight: Preflight) -> Iterator[Problem]:
             flight.asking.add(_key(subject.algorithm, subject.module))
 
 
-def _server_problems(flight: Preflight) -> Iterator[Problem]:
-    """A server that is to write replies, and can't."""
-    spec, job = flight.job.generation, flight.job
-    if spec.url is None:
-        return
-    place = spec.places.get("url", spec.place)
-    if contract_of(job).runs_cases:
-        yield Problem("`generation: {engine: server}` is not for plugins under another contract. Take it out.", place)
-        return
-    try:
-        served = ReplyServer(spec.url).served()
-    except ReplyServerError as error:
-        yield Problem(str(error), place)
-    else:
-        flight.server = {"url": spec.url, "name": served.name, "root": served.root}
-
-
 def _fit_problems(flight: Preflight) -> Iterator[Problem]:
     """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
 
-    Of plugins under another contract, what it finds by importing them.
+    And a server that is to write their replies. Of plugins under another contract, what it finds by importing them.
     """
     if (contract := contract_of(flight.job)).runs_cases:
         yield from contract.import_problems(flight.job)
         return
+    spec, server = flight.job.generation, None
+    if spec.url is not None:
+        try:
+            server = ReplyServer(spec.url).served()._asdict()
+        except ReplyServerError as error:
+            yield Problem(str(error), spec.places.get("url", spec.place))
+            return
     exams = ExamStore(flight.job.workspace)
     subjects: list[Subject] = []
     texts: dict[str, _Rounds] = {}
@@ -204,7 +194,7 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
                 "num_classes": len(record.classes),
                 "rounds": len(record.rounds),
                 "conversations": _taught_texts(flight.plan, each, record, texts),
-                "server": flight.server,
+                "server": server,
             }
             for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
                 if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
@@ -431,7 +421,6 @@ PLAN: tuple[Check, ...] = (
 CODE: tuple[Check, ...] = (
     Check(_sealing_problems, stands_on_others=True),  # opens the engine
     Check(_plugin_problems),  # imports them, torch too: seconds
-    Check(_server_problems),
     Check(_exam_problems, stands_on_others=True),  # decodes the data, once
     Check(_chosen_round_problems, stands_on_others=True),  # of those that are prepared now
     Check(_fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam

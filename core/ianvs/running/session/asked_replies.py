@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ianvs.plugins.contract import Adapter
 from ianvs.processes.sealing.peer import Message
@@ -11,28 +12,24 @@ from ianvs.running.session.session import Keeper
 
 
 class AskedReplies:
-    """See ianvs.plugins.contract.Generation."""
+    """See ianvs.plugins.contract.Generation. asked: whether it was."""
 
     def __init__(self, keeper: Keeper, engine: str) -> None:
-        self._keeper, self.engine = keeper, engine
+        self._keeper, self.engine, self.asked = keeper, engine, False
 
     def __call__(
         self,
         prompts: Sequence[Sequence[int]],
         *,
-        stops: Sequence[int],
-        longest: int,
-        weights: str,
         adapter: Callable[[], Adapter],
         generate: Callable[[list[int]], Sequence[Sequence[int]]],
+        **how: Any,
     ) -> list[list[int]]:
-        writer, told = ArrayWriter(), None
+        writer, told, self.asked = ArrayWriter(), None, True
         if self.engine == "server":
             found = adapter()
-            at = writer.blob(found.tensors)
-            told = AdapterTold(rank=found.rank, alpha=found.alpha, modules=tuple(found.modules), tensors=at)
-        asked = writer.objects([list(prompt) for prompt in prompts])
-        call = ReplyCall(prompts=asked, stops=tuple(stops), longest=longest, weights=weights, adapter=told)
+            told = AdapterTold(**found._asdict() | {"tensors": writer.blob(found.tensors)})
+        call = ReplyCall(prompts=writer.objects([list(prompt) for prompt in prompts]), adapter=told, **how)
         reply = self._call("replies", call, writer)
         known = list(unpacked(mapped(reply.files[0]), reply.body["replies"]))
         if missing := [number for number, one in enumerate(known) if one is None]:

@@ -88,11 +88,10 @@ class Examination:
         taught: int,
         samples: int | None = None,
         then: Callable[[Answering], None] = lambda who: None,
-        anew: bool = False,
     ) -> dict[Asked, Predictions]:
         """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`.
 
-        then: called with who has given them, before it is gone. anew: no reply that was kept will do.
+        then: called with who has given them, before it is gone.
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
@@ -105,8 +104,7 @@ class Examination:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
         with self._learner.answering(model) as who:
-            with self._replies.given(anew=anew):
-                said = iter(list(self._asked(calls, nullcontext(who), taught)))
+            said = iter(list(self._asked(calls, nullcontext(who), taught)))
             then(nullcontext(who))
         found: dict[Asked, Predictions] = {}
         for question, arranged in steps:
@@ -135,8 +133,7 @@ class Examination:
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
         question = _Call((part,), name, self._context(index - 1, round_.classes), round=told)
-        with self._replies.given(anew=False):
-            [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
+        [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
@@ -247,7 +244,7 @@ class Examination:
     ) -> Iterator[Predictions]:
         """Raw answers, checked for their form, in the order of the calls. timed: what they take, and lose of their
         length, is `spent`. tried: nothing hangs on them."""
-        with copies as (copy, pid):
+        with copies as (copy, pid), nullcontext() if tried else self._replies.given():
             for number, call in enumerate(calls):
                 samples = columns_of(call.parts, ("x",), call.order)["x"]
                 shows = call.of is not None and call.of.shows_labels
@@ -270,7 +267,6 @@ class Examination:
                     "first": number == 0,
                     "quiet": taught == 0 or tried,
                     "tried": tried,
-                    "generation": call.of is None and not tried,  # what is tried, a learner says by itself
                 }
                 files = [writer.sealed(), *lender.door()]
                 count = sum(len(part.positions) for part in call.parts)

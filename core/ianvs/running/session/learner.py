@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import IanvsError, PluginError, author_place
+from ianvs.base.errors import IanvsError, PluginError, ReplyServerError, author_place
 from ianvs.base.secrets import hide_secrets
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import ColumnData, LazyColumn, Part, Picked
@@ -203,7 +203,7 @@ class LearnerHost:
         came, context = self._session.columns(files), self._context(body)
         if body["question"] is None:
             asks = AskedReplies(self._keeper, self._request.generation.engine)
-            context["generation"] = asks if body["generation"] else None
+            context["generation"] = None if body["tried"] else asks  # then it replies by itself
         x = came.of(body["x"])
         if body["first"]:
             self._saved = None
@@ -248,6 +248,11 @@ class LearnerHost:
             if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
                 form = f"{array.dtype} {array.shape}"
                 raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
+        writes = context["generation"]
+        if writes is not None and writes.engine == "server" and not writes.asked:
+            raise ReplyServerError(
+                f"{session.who} does not have its replies written by `generation`. Take it out of the job."
+            )
         checked = check(said.labels, session.who)
         return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 

@@ -370,7 +370,7 @@ class CaseRounds:
         if self.learner.adapts and before.sealing is not None and before.sealing.copies != "none":
             # It would be asked before a round begins, and no round would say so.
             raise PluginError("adapts_in_testing is True now, and was not before")
-        return self._examination.predictions(model, before.index, anew=True)
+        return self._examination.predictions(model, before.index)
 
     def _resume(self, rounds: int) -> int:
         """Bring back the modules of the last complete round, and make sure that they are the same; its index, or -1.
