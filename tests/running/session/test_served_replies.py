@@ -32,6 +32,20 @@ PLUGIN = """
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.cia.basemodel import CIA
 """
+PARROT = """
+class Parrot:
+    def train(self, train_data, valid_data=None, *, folder):
+        raise RuntimeError("it is taught something")
+
+    def predict(self, data, **context):
+        return [["yes"] * len(asked["user"]) for asked in data.x]
+
+    def save(self, path):
+        path.write_text("")
+
+    def load(self, path):
+        pass
+"""
 TESTENV = """
 dataset:
   train_data: {"2022": ./2022.json, "2023": ./2023.json}
@@ -164,6 +178,17 @@ def test_what_no_server_can_do_is_refused_before_anything_runs(tmp_path: Path, b
     assert "base_model 'tiny' is made for each case" in told[0]
     assert f"base_model '{other}' is not what the server at {server} has loaded, '{base}'" in told[0]
     assert not (tmp_path / "ws/cases").exists()
+
+
+def test_a_learner_that_does_not_ask_fails_before_it_learns_anything(tmp_path: Path, base: Path, server: str) -> None:
+    path = job(tmp_path, base, server, name="Parrot")
+    (tmp_path / "plugin.py").write_text(PARROT)
+    (tmp_path / "algorithm.yaml").write_text(
+        (tmp_path / "algorithm.yaml").read_text().partition("hyperparameters")[0].rstrip()
+    )
+    [case] = ianvs.run(path)
+    assert case.failure is not None
+    assert "Parrot.predict() does not have its replies written by `generation`" in case.failure.message
 
 
 def test_a_server_that_is_not_there_is_named_with_the_remedy(tmp_path: Path, base: Path) -> None:

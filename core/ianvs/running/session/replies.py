@@ -36,7 +36,7 @@ class Replies:
         self._writer: list[object] = []  # what replies depend on beside weights and prompts
         self._salt = secrets.token_urlsafe(32)
         self._file = Path()  # of what was said under the conditions of the last call
-        self._known: dict[str, list[int]] = {}
+        self._known: dict[str, str] = {}  # token ids with blanks between them, which are written in no time
         self._missing: list[str] = []
         self._open = False
 
@@ -73,8 +73,9 @@ class Replies:
                 with self._server.adapter(Path(folder)) as model:
                     said = self._server.replies(model, [*missing.values()], asked.stops, asked.longest, self._salt)
             self._note([*missing], said)
-        writer = ArrayWriter()
-        return Message({"replies": writer.objects([self._known.get(key) for key in keys])}, (writer.file,))
+        writer, found = ArrayWriter(), [self._known.get(key) for key in keys]
+        replies = [None if one is None else [*map(int, one.split())] for one in found]
+        return Message({"replies": writer.objects(replies)}, (writer.file,))
 
     def _conditions(self) -> list[object]:
         """What a learner says of itself nobody can check: its replies count for the same source, options and seed."""
@@ -100,7 +101,7 @@ class Replies:
     def _note(self, keys: list[str], said: list[list[int]]) -> None:
         if len(said) != len(keys):
             raise PluginError(f"{len(said)} replies came to {len(keys)} prompts")
-        self._known |= zip(keys, said, strict=True)
+        self._known |= {key: " ".join(map(str, one)) for key, one in zip(keys, said, strict=True)}
         self._missing = []
         with suppress(OSError):  # it only saves time
             write_memo(self._file, self._known)
