@@ -202,10 +202,10 @@ def test_a_server_that_is_not_there_is_named_with_the_remedy(tmp_path: Path, bas
 @pytest.mark.parametrize(
     "written, message",
     [
-        ("{engine: server}", "needs the url"),
-        ("{url: 'http://127.0.0.1:8000'}", "asks no server"),
-        ("{engine: server, url: localhost}", "url"),
-        ("{engine: vllm, url: 'http://127.0.0.1:8000'}", "engine"),
+        ("{engine: server}", "belongs to `engine: server`"),
+        ("{url: 'http://127.0.0.1:8000'}", "belongs to `engine: server`"),
+        ("{engine: server, url: localhost}", "http://127.0.0.1:8000"),
+        ("{engine: vllm, url: 'http://127.0.0.1:8000'}", "one of transformers, server"),
     ],
 )
 def test_slips_of_generation_are_told(tmp_path: Path, written: str, message: str) -> None:

@@ -167,14 +167,14 @@ class GenerationSpec(PlacedSpec):
     """Who writes the replies of language models: the learner itself, by transformers, or a server of its base model."""
 
     engine: Literal["transformers", "server"] = "transformers"
-    url: Annotated[str, Field(pattern=r"^https?://[^/\s]")] | None = None  # of the server: http://127.0.0.1:8000
-    version: Annotated[str, NoKey] = ""  # of the server; it is asked when the job is planned
+    url: Name | None = None  # of the server
+    version: Annotated[str, NoKey] = ""  # of the server's program; it is asked when the job is planned
 
     def __post_init__(self) -> None:
-        if self.engine == "server" and self.url is None:
-            raise ValueError("`engine: server` needs the url of the server. Write url: http://127.0.0.1:8000.")
-        if self.engine != "server" and self.url is not None:
-            raise ValueError(f"`engine: {self.engine}` asks no server. Take the url out, or write engine: server.")
+        if (self.engine == "server") is (self.url is None):
+            raise ValueError("a url belongs to `engine: server`. Write both, or neither.")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"the url '{self.url}' is no web address. Write it as http://127.0.0.1:8000.")
 
 
 @dataclass(frozen=True)
