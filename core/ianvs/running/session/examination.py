@@ -104,7 +104,7 @@ class Examination:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
         with self._learner.answering(model) as who:
-            said = iter(list(self._asked(calls, nullcontext(who), taught)))
+            said = iter(list(self._asked(calls, nullcontext(who), taught, when=f"{taught} {samples}")))
             then(nullcontext(who))
         found: dict[Asked, Predictions] = {}
         for question, arranged in steps:
@@ -133,7 +133,8 @@ class Examination:
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
         question = _Call((part,), name, self._context(index - 1, round_.classes), round=told)
-        [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
+        when = f"held out of {index}"
+        [answer] = self._asked([question], self._learner.answering(model), index, timed=False, when=when)
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
@@ -241,10 +242,11 @@ class Examination:
         *,
         timed: bool = True,
         tried: bool = False,
+        when: str = "",
     ) -> Iterator[Predictions]:
         """Raw answers, checked for their form, in the order of the calls. timed: what they take, and lose of their
-        length, is `spent`. tried: nothing hangs on them."""
-        with copies as (copy, pid), nullcontext() if tried else self._replies.given():
+        length, is `spent`. tried: nothing hangs on them. when: which examination it is, for replies that were kept."""
+        with copies as (copy, pid):
             for number, call in enumerate(calls):
                 samples = columns_of(call.parts, ("x",), call.order)["x"]
                 shows = call.of is not None and call.of.shows_labels
@@ -274,6 +276,8 @@ class Examination:
                 size = (self._kind.batch_limit if labels else None) or max(1, count)
                 pieces, spent = list[Predictions](), self.spent
                 with ExitStack() as lent:  # also where an answer is refused: nothing can be read any more
+                    if when and labels:  # later it is shown what nobody shall find among its replies
+                        lent.enter_context(self._replies.given(when))
                     lent.callback(lender.close)
                     for file in files:
                         lent.callback(os.close, file)

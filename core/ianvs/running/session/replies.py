@@ -5,7 +5,7 @@ A copy calls from within predict(): it has no socket but the one to the keeper.
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,7 +20,6 @@ from ianvs.processes.reply_server import ReplyServer
 from ianvs.processes.sealing.peer import Message
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.named_files import content
 from ianvs.running.session.learner_messages import Replied, ReplyCall, read, token_lists
 from ianvs.store.keys import digest
 
@@ -33,25 +32,29 @@ class Replies:
     def __init__(self, request: CaseRequest) -> None:
         self._request, self._cache = request, request.workspace / "cache"
         self._server = None if request.generation.url is None else ReplyServer(request.generation.url)
-        self._writer: list[object] = []  # what replies depend on beside weights and prompts
+        self._asked_server = False
         self._salt = secrets.token_urlsafe(32)
+        self._when: object = None
         self._file = Path()  # of what was said under the conditions of the last call
         self._known: dict[str, str] = {}  # token ids with blanks between them, which are written in no time
         self._missing: list[str] = []
-        self._open = False
 
     @contextmanager
-    def given(self) -> Iterator[None]:
-        """Within, who is examined may call."""
-        self._open = True
+    def given(self, when: object) -> Iterator[None]:
+        """Within, who is examined may call. when: which examination of the case it is.
+
+        Replies count for that one alone, and for the same algorithm, hyperparameters and seed: what a copy says of its
+        weights nobody can check, and it could leave notes for a later one, or put words into another's mouth.
+        """
+        self._when = when
         try:
             yield
         finally:
-            self._open = False
+            self._when = None
 
     def handle(self, name: str, told: Message) -> Message:
         """One of CALLS. Raises PluginError for what does not fit: it comes from an author's code."""
-        if not self._open or len(told.files) != 1:
+        if self._when is None or len(told.files) != 1:
             raise PluginError("replies are given to who is examined, and asked for by one file")
         memory = mapped(told.files[0])
         if name == "replied":
@@ -62,10 +65,11 @@ class Replies:
         keys = [_digest(np.array(prompt, np.int64).tobytes()) for prompt in prompts]
         files = {} if asked.adapter is None else asked.adapter.files(memory)
         weights: object = asked.weights if self._server is None else [*map(_digest, files.values())]
-        self._turn_to([*self._conditions(), weights, asked.stops, asked.longest])
+        self._turn_to([weights, asked.stops, asked.longest])
         missing = {key: prompt for key, prompt in zip(keys, prompts, strict=True) if key not in self._known}
         self._missing = [key for key in keys if key in missing]
         if self._server is not None and missing:
+            self._require_planned(self._server)
             (self._cache / "adapters").mkdir(parents=True, exist_ok=True)
             with TemporaryDirectory(prefix="ianvs-", dir=self._cache / "adapters") as folder:
                 for file, held in files.items():
@@ -77,24 +81,19 @@ class Replies:
         replies = [None if one is None else [*map(int, one.split())] for one in found]
         return Message({"replies": writer.objects(replies)}, (writer.file,))
 
-    def _conditions(self) -> list[object]:
-        """What a learner says of itself nobody can check: its replies count for the same source, options and seed."""
-        identity, server = self._request.identity, self._server
-        if server is None and not self._writer:
-            versions = [version(name) for name in ("transformers", "torch") if find_spec(name)]
-            self._writer = [versions, identity["algorithm"], identity["hyperparameters"], identity["seed"]]
-        elif server is not None and not self._writer:
-            served, planned = server.served(), self._request.generation.version
-            if served.version != planned:
-                said = f"is {served.version!r} now, and was {planned!r} when the job was planned"
-                raise ReplyServerError(f"the server at {server.url} {said}. Run it again.")
-            root, algorithm = Path(served.root), identity["algorithm"]
-            repetition = algorithm.get("repetition") if isinstance(algorithm, Mapping) else None
-            self._writer = [planned, content(root, self._cache) if root.is_dir() else served.root, repetition]
-        return self._writer
+    def _require_planned(self, server: ReplyServer) -> None:
+        planned = self._request.generation.version
+        if not self._asked_server and (now := server.served().version) != planned:
+            said = f"is {now!r} now, and was {planned!r} when the job was planned"
+            raise ReplyServerError(f"the server at {server.url} {said}. Run it again.")
+        self._asked_server = True
 
-    def _turn_to(self, conditions: list[object]) -> None:
-        file = self._cache / "replies" / f"{digest(conditions)}.json"
+    def _turn_to(self, said_by: list[object]) -> None:
+        """Take up what was said under these conditions. The algorithm's identity has the base model, and a server."""
+        identity = self._request.identity
+        case = [self._when, *(identity[name] for name in ("algorithm", "hyperparameters", "seed"))]
+        versions = [version(name) for name in ("transformers", "torch") if find_spec(name)]
+        file = self._cache / "replies" / f"{digest([case, versions, said_by])}.json"
         if file != self._file:
             self._file, self._known = file, read_memo(file) or {}
 
