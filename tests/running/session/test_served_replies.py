@@ -110,7 +110,9 @@ def asked(server: str) -> dict[str, int]:
     return found
 
 
-def job(folder: Path, base: object, url: str = "", name: str = "LanguageLearner", **options: object) -> Path:
+def job(
+    folder: Path, base: object, url: str = "", name: str = "LanguageLearner", engine: str = "inline", **options: object
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for year, records in YEARS.items():
         (folder / f"{year}.json").write_text(json.dumps(records))
@@ -124,7 +126,7 @@ def job(folder: Path, base: object, url: str = "", name: str = "LanguageLearner"
             for key, value in given.items()
         ),
         testenv=TESTENV,
-        job="seeds: [0]" + (f"\ngeneration: {{engine: server, url: '{url}'}}" if url else ""),
+        job=f"seeds: [0]\nengine: {engine}" + (f"\ngeneration: {{engine: server, url: '{url}'}}" if url else ""),
         sort_by="[{EM: descend}]",
     )
 
@@ -143,10 +145,9 @@ def answers(path: Path) -> list[list[list[str]]]:
 def test_a_server_replies_as_the_learner_would_over_turns_rounds_and_groups(
     tmp_path: Path, base: Path, server: str
 ) -> None:
-    grouped = {"name": "CIA", "grouping": "tfidf"}
-    own = answers(job(tmp_path / "own", base, **grouped))  # type: ignore[arg-type]
+    own = answers(job(tmp_path / "own", base, name="CIA", grouping="tfidf"))
     before = asked(server)
-    assert answers(job(tmp_path / "served", base, server, **grouped)) == own  # type: ignore[arg-type]
+    assert answers(job(tmp_path / "served", base, server, "CIA", "local", grouping="tfidf")) == own, "sealed"
     assert own[2] == [["Ann Berg", "2022"], ["2"], ["Bo Cole", "2023"], ["2"]], "each by the adapter of its group"
     assert len({str(one) for one in own}) == 3
     now = asked(server)
@@ -195,7 +196,7 @@ def test_a_server_that_is_not_there_is_named_with_the_remedy(tmp_path: Path, bas
     for command in (ianvs.validate, ianvs.run):
         with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:9 .*[Rr]efused.*vllm serve") as found:
             command(path)
-        assert "benchmarkingjob.yaml:6" in str(found.value)
+        assert "benchmarkingjob.yaml:7" in str(found.value)
 
 
 @pytest.mark.parametrize(
