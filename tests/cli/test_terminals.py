@@ -6,7 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+import ianvs
 from tests.jobs import write_job
 
 PRESSED = """
@@ -38,3 +42,17 @@ def test_an_ascii_terminal_gets_a_table_in_ascii(tmp_path: Path) -> None:
 def test_ctrl_c_while_the_command_is_imported_ends_in_a_word() -> None:
     done = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(("shell", "lines"), [(SimpleNamespace(kernel=object()), 2), (object(), 0), (None, 0)])
+def test_a_notebook_shows_how_a_run_goes_and_a_script_does_not(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    shell: object,
+    lines: int,
+) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    ianvs.run(write_job(tmp_path, job="seeds: [0]", hyperparameters=""))
+    said = capsys.readouterr().out.splitlines()
+    assert len([line for line in said if "1 of 1 cases" in line or "[1/1]" in line]) == lines, said
