@@ -1,4 +1,7 @@
-"""On the site, links out of docs/ lead to the repository on GitHub. One that leads nowhere stops the build."""
+"""On the site, links out of docs/ lead to the repository on GitHub. One that leads nowhere stops the build.
+
+The first page has the whole width.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """What MkDocs calls for each page: its text with such links replaced."""
     folder = Path(page.file.abs_src_path).parent
     docs = Path(config.docs_dir)
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation", "toc", "edit"]
 
     def replaced(found: re.Match[str]) -> str:
         target = Path(os.path.normpath(folder / found["path"]))

@@ -39,6 +39,7 @@ from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns, start_over
 from ianvs.running.planning.stored_cases import stored_ids
+from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of
@@ -112,8 +113,9 @@ def run(
     """Run the unfinished cases of the job at `path`, write its reports, and return its results.
 
     fail_fast: overrides the job's file. rerun: cases that start over from the first round: "failed",
-    "all", or conditions as in `only`. yes: allow more than 100 000 cases. Raises
-    ConfigError before anything runs; a failing case raises nothing: it is a row with a status.
+    "all", or conditions as in `only`. yes: allow more than 100 000 cases. listener: is told what happens; by default
+    it prints lines in a notebook, nothing elsewhere. Raises ConfigError before anything runs; a failing case raises
+    nothing: it is a row with a status.
     """
     with closing(EarlyEngine()) as early, _loaded(path, CaseOptions, options, early) as (job, inspector):
         if not yes:
@@ -127,7 +129,7 @@ def run(
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
         while True:
-            outcome = run_job(job, inspector, early, listener or Listener(), provenance)
+            outcome = run_job(job, inspector, early, listener or default_listener(), provenance)
             results = replace(
                 _results(outcome.plan, provenance, inspector),
                 exit_code=outcome.exit_code,

@@ -184,7 +184,7 @@ def test_no_secret_is_shown_or_stored_anywhere(tmp_path: Path) -> None:
     given = ("--set", "loud.api_token=canary-set-7")
     told = {
         word: said(*word.split(), "-f", path, *given)
-        for word in ("validate", "plan", "run", "status", "report", "plan --json")
+        for word in ("validate", "plan", "run", "status", "report", "report --explain", "plan --json")
     }
     out = tmp_path / "ws"
     cases = [folder.name for folder in (out / "cases").iterdir() if folder.name[0] != "."]
@@ -201,7 +201,7 @@ def test_no_secret_is_shown_or_stored_anywhere(tmp_path: Path) -> None:
         "seeds=ghp_canary0123456789abc",
     )
     told["unread"] = said("validate", "-f", path, "--set", "loud.api_token=[canary-set-7")
-    assert "network" in told["run"]
+    assert "seed 0: remark {" in told["report --explain"]
     assert not {word: found for word, text in told.items() if (found := leaks(text.encode()))}
     assert len(list(out.rglob("*"))) > 30
     assert not leaking_files(out)
@@ -210,7 +210,7 @@ def test_no_secret_is_shown_or_stored_anywhere(tmp_path: Path) -> None:
     assert not leaks("".join(pd.read_parquet(table).to_csv() for table in tables).encode())
     logs = "".join((out / "cases" / case / "log.txt").read_text() for case in cases)
     assert "'api_key': '***', 'pass': '***', 'db_pw': '***'" in logs
-    for shown in ("CANARY_VARIABLE", "skip-connection"):
+    for shown in ("CANARY_VARIABLE", "skip-connection", "network"):
         assert shown in (out / "test" / "rank" / "all_rank.csv").read_text()
 
 

@@ -15,7 +15,7 @@ import ianvs
 from ianvs import api
 from ianvs.base.digests import sealed_text
 from ianvs.base.errors import DamagedError, IanvsError
-from ianvs.cli.progress import PlainProgress
+from ianvs.running.progress import PlainProgress
 from tests.edits import edited
 from tests.jobs import MAJORITY, unpack_cases, write_job
 

@@ -8,10 +8,11 @@ import pytest
 import ianvs
 from ianvs.api import export
 from ianvs.base.errors import PluginError
-from ianvs.cli import main, progress
-from ianvs.cli.progress import PlainProgress, inside
+from ianvs.cli import main
 from ianvs.results.exports.case_runs import case_runs
 from ianvs.results.exports.parquet_export import tables
+from ianvs.running import progress
+from ianvs.running.progress import PlainProgress, inside
 from ianvs.running.session.learner_messages import Progress, read
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job

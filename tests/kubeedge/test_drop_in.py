@@ -17,7 +17,7 @@ from ianvs.kubeedge.exact_tables import transfer
 from tests.checkout import REGISTERED, Checkout
 from tests.edits import edited
 from tests.jobs import write_job
-from tests.kubeedge import beside_ianvs
+from tests.kubeedge import beside_ianvs, learning_toys
 
 WRITTEN = Path(__file__).with_name("ianvs_tables")  # by Ianvs: see beside_ianvs
 
@@ -56,6 +56,21 @@ def test_its_tables_are_equal_byte_for_byte_but_for_time_and_paths(toys: Path) -
     said = (toys / "ws/single/rank/leaderboard.md").read_text()
     assert "Ranked by accuracy (descending), then count (ascending)" in said
     assert "is better" not in said  # nobody knows it of a plugin's metric
+
+
+@pytest.mark.parametrize("name", list(learning_toys.METRICS))
+def test_tables_of_what_learns_in_rounds_are_equal_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    learning_toys.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    job = tmp_path / f"{name}.yaml"
+    job.write_text(edited(job.read_text(), "  rank:\n", "  rank:\n    style: ianvs\n"))
+    ianvs.run(job.name)
+    for file in ("all_rank.csv", "selected_rank.csv"):
+        ours, theirs = (tmp_path / "ws" / name / "rank/ianvs" / file).read_text(), WRITTEN / f"{name}_{file}"
+        assert without_time_and_place(ours) == without_time_and_place(theirs.read_text())
+        assert ours.count("\n") == 3 and len(set(ours.splitlines())) == 3
 
 
 def test_joint_inference_shares_a_folder_and_finds_the_cache_that_was_put_there(toys: Path) -> None:

@@ -17,6 +17,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.base.garbage import not_collecting
 from ianvs.base.package import JOB_FILE, shipped_jobs
 from ianvs.base.secrets import hide_secrets
+from ianvs.cli.ascii_streams import write_what_can_be_written
 from ianvs.cli.parser import Parser, subparsers_of
 
 _DESCRIPTION = """\
@@ -51,6 +52,7 @@ Examines continual-learning algorithms and ranks them.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status: 0 good, 1 a case failed or got worse, 2 wrong input, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    write_what_can_be_written()
     parser = _command_line()
     if not given:
         parser.print_help()

@@ -45,7 +45,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _plan(options)
-    from ianvs.cli.progress import listener_for
+    from ianvs.running.progress import listener_for
 
     with listener_for(sys.stderr, job_arguments(options), options.quiet, options.verbose) as listener:
         results = ianvs.run(
@@ -64,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from ianvs.cli.progress import SaidOfData, listener_for
+    from ianvs.running.progress import SaidOfData, listener_for
 
     # Data may take minutes to decode: somebody who waits sees how far it is, a file gets what is left to be said.
     with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext(SaidOfData()) as listener:
@@ -85,7 +85,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from ianvs.cli.progress import SaidOfData, describe
+    from ianvs.running.progress import SaidOfData, describe
     from ianvs.running.scheduler.searching import outline
 
     plan = ianvs.plan(options.file, **selected(options), watcher=SaidOfData())

@@ -52,7 +52,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.cli.progress import describe, inside
+    from ianvs.running.progress import describe, inside
     from ianvs.store import JobStore
 
     plan = api.plan(options.file, **selected(options))
@@ -81,7 +81,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _logs(options: argparse.Namespace) -> int:
-    from ianvs.cli.progress import describe
+    from ianvs.running.progress import describe
     from ianvs.store import JobStore
 
     plan = ianvs.plan(options.file, **selected(options))

@@ -173,6 +173,23 @@ def test_a_blank_is_what_a_workspace_lacks_and_a_plus_marks_local_changes() -> N
     assert replace(history(1).points[0], commit="").label == "w0"
 
 
+def test_a_changed_setting_goes_on_in_its_line_and_is_told(tmp_path: Path) -> None:
+    """The same rows are paired as by `ianvs compare`."""
+    for name, noise in (("a", "[0.0, 0.1]"), ("b", "[0.0, 0.3]"), ("c", "[0.0, 0.3]")):
+        run(tmp_path, {"plain": noise}, [0], metrics="[{name: accuracy}]")
+        (tmp_path / "ws").rename(tmp_path / name)
+    workspaces = [tmp_path / name for name in "abc"]
+    found = ianvs.history(workspaces)
+    assert [line.label for line in found.lines] == ["plain noise=0.0", "plain noise=0.3"]
+    assert [[value is not None for value in line.values] for line in found.lines] == [[True] * 3] * 2
+    [changed] = [change for line in found.lines for change in line.changed]
+    assert changed.startswith("noise 0.1 -> 0.3 in ")
+    assert f"plain noise=0.3: {changed}." in history_text(found)
+    [contrast] = ianvs.compare(workspaces[:2]).contrasts
+    pairs = {(row.pair.before.settings["Noise"], row.pair.after.settings["Noise"]) for row in contrast.rows}
+    assert pairs == {("0.0", "0.0"), ("0.1", "0.3")}
+
+
 def test_one_workspace_is_no_history() -> None:
     with pytest.raises(IanvsError, match="two workspaces"):
         ianvs.history([])

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -14,6 +14,8 @@ from markupsafe import Markup
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.comparison import meant
 from ianvs.results.comparing.comparison_text import table
+from ianvs.results.comparing.pairing import changes, pair_rows
+from ianvs.results.comparing.sides import SideRow, side_of
 from ianvs.results.report.charts.lines import places_chart
 from ianvs.results.report.charts.shown_rows import legend_sample
 from ianvs.results.report.charts.svg import LineStyle, line_styles
@@ -27,7 +29,6 @@ from ianvs.results.stored import Results
 from ianvs.results.stored.provenance import output_of
 from ianvs.store import CaseStore, write_atomic
 
-_Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -49,12 +50,17 @@ class Point:
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """One algorithm with its hyperparameters in one exam. values: one for each point; None where it lacks a mean."""
+    """One algorithm in one exam, through settings that changed. values: one for each point; None where it lacks a mean.
+
+    settings: the newest, those in which lines of one algorithm differ, or that changed. changed: "strength 1 -> 10 in
+    WORKSPACE".
+    """
 
     algorithm: str
     testenv: str
     settings: str
     values: tuple[Summary | None, ...]
+    changed: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -124,15 +130,9 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
     moments = [times[point.commit] if by_commit else point.moment for point in points]
     never = datetime.max.replace(tzinfo=UTC)
     order = sorted(range(len(jobs)), key=lambda i: (moments[i] or never, points[i].moment or never))
-    rows: dict[_Key, list[Summary | None]] = {}
-    for place, i in enumerate(order):
-        for row in jobs[i][1].leaderboard.rows:
-            settings = tuple(sorted((name, cell_text(value)) for name, value in row.hyperparameters.items()))
-            line = rows.setdefault((row.algorithm, row.testenv, settings), [None] * len(jobs))
-            found = row.metrics.get(shown)
-            line[place] = found if found is not None and found.mean is not None else None
+    traces = _traces([(points[i].label, *jobs[i]) for i in order], shown)
     placed = (Point(points[i].name, points[i].commit, points[i].changed, moments[i]) for i in order)
-    return History(shown, columns.get(shown), tuple(placed), tuple(_lines(rows)), by_commit)
+    return History(shown, columns.get(shown), tuple(placed), tuple(_lines(traces)), by_commit)
 
 
 def _point(name: str, results: Results) -> Point:
@@ -159,12 +159,51 @@ def _commit_times(commits: Iterable[str]) -> dict[str, datetime]:
     return found
 
 
-def _lines(rows: Mapping[_Key, Sequence[Summary | None]]) -> Iterable[HistoryLine]:
-    """Of the hyperparameters those are told in which lines of one algorithm differ."""
-    for (algorithm, testenv, settings), values in rows.items():
-        names = telling([dict(other) for name, exam, other in rows if (name, exam) == (algorithm, testenv)])
-        told = ", ".join(f"{name}={text}" for name, text in settings if name in names)
-        yield HistoryLine(algorithm, testenv, told, tuple(values))
+@dataclass(eq=False)
+class _Trace:
+    """A row through the workspaces. newest: as the last of them has it, settings: its hyperparameters there."""
+
+    newest: SideRow
+    settings: dict[str, str]
+    values: list[Summary | None]
+    earlier: list[dict[str, str]] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+
+def _traces(jobs: Sequence[tuple[str, str, Results]], metric: str) -> list[_Trace]:
+    """jobs: (label, name, results), in order. Rows are paired as `ianvs compare` does, each with the newest so far."""
+    traces: list[_Trace] = []
+    for place, (label, name, results) in enumerate(jobs):
+        side = side_of(name, results)
+        of_row = {id(ours): theirs for ours, theirs in zip(side.rows, results.leaderboard.rows, strict=True)}
+        known = replace(side, rows=tuple(trace.newest for trace in traces))
+        pairs, _, new = pair_rows(known, side)
+        found = {id(pair.before): pair.after for pair in pairs}
+        going_on = [(trace, found[id(trace.newest)]) for trace in traces if id(trace.newest) in found]
+        begun = [_Trace(row, {}, [None] * len(jobs)) for row in new]
+        for trace, row in [*going_on, *((trace, trace.newest) for trace in begun)]:
+            there = of_row[id(row)]
+            settings = {name: cell_text(value) for name, value in sorted(there.hyperparameters.items())}
+            if trace not in begun and settings != trace.settings:
+                trace.earlier.append(trace.settings)
+                trace.changed += [f"{change} in {label}" for change in changes(trace.settings, settings)]
+            trace.newest, trace.settings = row, settings
+            value = there.metrics.get(metric)
+            trace.values[place] = value if value is not None and value.mean is not None else None
+        traces += begun
+    return traces
+
+
+def _lines(traces: Sequence[_Trace]) -> Iterable[HistoryLine]:
+    for trace in traces:
+        same = [
+            t
+            for t in traces
+            if (t.newest.algorithm, t.newest.testenv) == (trace.newest.algorithm, trace.newest.testenv)
+        ]
+        names = telling([settings for t in same for settings in (t.settings, *t.earlier)])
+        told = ", ".join(f"{name}={text}" for name, text in trace.settings.items() if name in names)
+        yield HistoryLine(trace.newest.algorithm, trace.newest.testenv, told, tuple(trace.values), tuple(trace.changed))
 
 
 def history_text(history: History) -> str:
@@ -179,6 +218,7 @@ def history_text(history: History) -> str:
     for point in history.points:
         when = point.moment.strftime(", %Y-%m-%d %H:%M UTC") if point.moment else ""
         notes.append(f"  {point.label}: {point.name}{when}")
+    notes += [f"{line.label}: {', '.join(line.changed)}." for line in history.lines if line.changed]
     if any(point.changed for point in history.points):
         notes.append("+: with changes that were not committed.")
     return "\n".join([table(head, rows), "", *notes])

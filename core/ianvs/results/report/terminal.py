@@ -95,7 +95,13 @@ def _leaders(document: Document) -> list[str]:
 
 def _weighty(document: Document) -> list[str]:
     """What makes a ranking worth less, in a line or two; how it is sealed, where it is not."""
-    found = [said.partition(":")[0] + "." for said in document.said("sealing") if said.startswith("Not sealed")]
+    sealing = [said.removesuffix(" (docs/trust.md).") for said in document.said("sealing")]
+    # "Not sealed: WHY" is one line; what is "Not sealed against SOMETHING: ..." goes on for several.
+    found = [
+        (said if said.startswith("Not sealed:") else said.partition(":")[0]) + "."
+        for said in sealing
+        if said.startswith("Not sealed")
+    ]
     found += document.said("data", "gate", "row")
     more = len(found) - _MOST_LINES
     return found if more <= 0 else [*found[:_MOST_LINES], f"... and {more} notes more."]

@@ -38,6 +38,12 @@ def listener_for(
     return PlainProgress(stream, job, quiet, verbose)
 
 
+def default_listener(job: str = "") -> Listener:
+    """Lines below the cell of a notebook, where a run of hours would show nothing; silence in a script."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return PlainProgress(sys.stdout, job) if hasattr(shell, "kernel") else Listener()
+
+
 def describe(planned: PlannedCase) -> str:
     """A case in a few words: algorithm, what varies, seed."""
     varied = _varied(planned.algorithm)
