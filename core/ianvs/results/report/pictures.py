@@ -20,6 +20,7 @@ from ianvs.results.report.charts.svg import BOUND, LIGHT, PAGE, chart_style, num
 from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.row_names import row_names
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
 from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
 from ianvs.results.report.training_curves import TrainingCurves
@@ -43,7 +44,7 @@ def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], fold
 
 def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
     """What report.html draws, for all rows that lack no case. results: read once."""
-    rows = complete_rows(leaderboard)
+    rows, names = complete_rows(leaderboard), row_names(leaderboard.rows)
     means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     training = TrainingCurves()
     sheets = []
@@ -51,7 +52,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
         for collector in (means, parts, streams, training):
             collector.add(key, result)
         if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):
-            sheets.append(_scenes(rows[key], sheet))
+            sheets.append(_scenes(rows[key], names[key], sheet))
     by_part = parts.means(rows)
     heatmaps: list[Picture] = []
     bars: list[Picture] = []
@@ -95,22 +96,22 @@ def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
 
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:
     row, scale = one.row, limits(found.values)
-    title = f"{method_name(row.algorithm, row.testenv)}: {found.score}" + (" (bound)" if row.bound else "")
+    title = f"{method_name(one.label, row.testenv)}: {found.score}" + (" (bound)" if row.bound else "")
     svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, scale)
     bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
     note = ", ".join(filter(None, (row.settings(), seeds)))
-    return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, note, bar)
+    return Picture(f"{_file_of_row(row, one.label)}-{slug(found.score)}", title, svg, note, bar)
 
 
-def _scenes(row: LeaderboardRow, sheet: SceneSheet) -> Picture:
-    title = f"{row.algorithm}: predictions after each round"
+def _scenes(row: LeaderboardRow, name: str, sheet: SceneSheet) -> Picture:
+    title = f"{name}: predictions after each round"
     note = ", ".join(filter(None, (row.settings(), f"seed {row.seeds[0]}")))
-    return Picture(f"{_file_of_row(row)}-scenes", title, sheet_png(sheet, title, note), note)
+    return Picture(f"{_file_of_row(row, name)}-scenes", title, sheet_png(sheet, title, note), note)
 
 
-def _file_of_row(row: LeaderboardRow) -> str:
-    return f"{slug(row.algorithm)}-{slug(row.id[:8])}"
+def _file_of_row(row: LeaderboardRow, name: str) -> str:
+    return f"{slug(name)}-{slug(row.id[:8])}"
 
 
 def standalone(picture: Picture) -> str:
