@@ -182,20 +182,20 @@ def test_each_row_has_its_line_in_every_picture_and_a_box_to_switch_it() -> None
     cases = [learned(f"method {n}", rounds=3) for n in range(14)]
     rows = shown_rows(board(cases, (("accuracy", True),)), "")
     page = read(page_of(cases))
+    (table,) = page.all("table", class_="board")
+    lines = {row.attributes["data-of"]: row for row in table.all("tr") if "data-of" in row.attributes}
+    assert list(lines) == [one.id for one in rows]
+    assert all(len(list(row.all("input", type="checkbox"))) == 1 for row in lines.values())
     figure = next(one for one in page.all("figure") if "Learning" in one.text)
-    lines = list(figure.all("g", class_="series"))
-    boxes = list(figure.all("input"))
-    assert {line.attributes["data-row"] for line in lines} == {one.id for one in rows}
-    assert [box.attributes["data-series"] for box in boxes] == [one.id for one in rows]
-    on = {box.attributes["data-series"] for box in boxes if "checked" in box.attributes}
-    assert on == {line.attributes["data-row"] for line in lines if "off" not in line.attributes["class"]}
-    assert len(on) == 10
+    drawn = {line.attributes["data-row"]: line for line in figure.all("g", class_="series")}
+    assert drawn.keys() == lines.keys()
+    assert sum("off" not in line.attributes["class"] for line in drawn.values()) == 10
     looks = set()
-    for line, label in zip(lines, figure.all("label"), strict=True):
-        (drawn,), (dot,), (sample,) = (
-            list(one.all("path", class_=kind)) for one, kind in ((line, "line"), (line, "dot"), (label, "dot"))
-        )
-        looks.add((drawn.attributes.get("stroke-dasharray"), dot.attributes["class"], sample.attributes["d"]))
+    for one in rows:
+        (line,), (dot,) = (list(drawn[one.id].all("path", class_=kind)) for kind in ("line", "dot"))
+        (sample,) = lines[one.id].all("path", class_="dot")
+        assert sample.attributes["class"] == dot.attributes["class"]
+        looks.add((line.attributes.get("stroke-dasharray"), dot.attributes["class"], sample.attributes["d"]))
     assert len(looks) == 14
 
 

@@ -84,7 +84,11 @@ SIGHTS = {
 def oklab(linear: np.ndarray) -> np.ndarray:
     """(..., 3) lightness and hue of linear sRGB, in which distances are as they are seen (Ottosson 2020)."""
     to_cones = [[0.4122215, 0.5363325, 0.0514460], [0.2119035, 0.6806995, 0.1073970], [0.0883025, 0.2817188, 0.6299787]]
-    to_lab = [[0.2104543, 0.7936178, -0.0040720], [1.9779985, -2.4285922, 0.4505937], [0.0259040, 0.7827718, -0.8086758]]
+    to_lab = [
+        [0.2104543, 0.7936178, -0.0040720],
+        [1.9779985, -2.4285922, 0.4505937],
+        [0.0259040, 0.7827718, -0.8086758],
+    ]
     return np.cbrt(np.clip(linear, 0, None) @ np.transpose(to_cones)) @ np.transpose(to_lab)
 
 

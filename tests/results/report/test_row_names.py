@@ -23,7 +23,10 @@ def test_a_setting_is_told_only_where_it_tells_rows_apart() -> None:
 
 
 def test_of_settings_that_change_together_the_first_is_told() -> None:
-    assert names(*(("gd", {"rate": r, "epochs": int(100 * r), "seeded": True}) for r in (0.1, 0.2))) == ["gd .1", "gd .2"]
+    assert names(*(("gd", {"rate": r, "epochs": int(100 * r), "seeded": True}) for r in (0.1, 0.2))) == [
+        "gd .1",
+        "gd .2",
+    ]
 
 
 def test_several_settings_come_with_their_names() -> None:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +90,13 @@ class Scenes:
         lines = [
             (test, [(head, png_uri(_small(head, cell))) for head, cell in cells.items()]) for test, cells in found.lines
         ]
-        self.sheets[key] = {"label": one.label, "seed": result.case.seed, "lines": lines, "legend": found.legend}
+        self.sheets[key] = {
+            "id": one.id,
+            "label": one.label,
+            "seed": result.case.seed,
+            "lines": lines,
+            "legend": found.legend,
+        }
 
 
 def _small(head: str, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -141,13 +147,21 @@ def page_text(
         ]
         bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
         charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
-        pictures.append({"exam": name, "charts": charts, "heatmaps": maps, "bars": bars})
+        first, *wide = charts.wide or [None]
+        pictures.append(
+            {
+                **{"exam": name, "first": first, "wide": wide, "narrow": charts.narrow, "heatmaps": maps, "bars": bars},
+                **{"panels": charts.panels, "panel_numbers": charts.panel_numbers},
+                "panels_left_out": charts.panels_left_out,
+            }
+        )
     return _template().render(
         document=document,
         summary=_summary(leaderboard, names),
-        first=document.said("leader", *FIRST),
+        first=document.said(*FIRST),
+        leaders=[note for note in document.notes if note.kind == "leader"],
         notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
-        tables=page_tables(document),
+        tables=page_tables(document, chain.from_iterable(of_exams.values())),
         differences=document.tables_of("how sure"),
         searches=[
             (table, parallel_chart(f"trials-{number}", study))
@@ -163,7 +177,7 @@ def page_text(
         citation=citation(),
         matrices=htmlsafe_json_dumps(matrices.as_data(), separators=(",", ":")),
         style=Markup(_style()),
-        script=Markup(_asset("page.js")),
+        script=Markup(_script()),
         policy=_policy(),
     )
 
@@ -194,6 +208,10 @@ def _asset(name: str) -> str:
     return files("ianvs.results.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
+def _script() -> str:
+    return "".join(map(_asset, ("begin.js", "table.js", "charts.js", "page.js")))
+
+
 def _style() -> str:
     """The style sheet with the colours of rows in it."""
 
@@ -209,7 +227,7 @@ def _style() -> str:
 def _policy() -> str:
     """What a browser lets the page do: use the style and the script that it came with, and nothing from anywhere."""
     style, script = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (_style(), _asset("page.js"))
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (_style(), _script())
     )
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "

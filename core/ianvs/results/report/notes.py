@@ -94,7 +94,9 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
         elif near:
             few = len(near) <= _SHOWN
             listed = (
-                ", ".join(names[row.id, row.algorithm] for row in near) if few else f"{len(near)} of the {len(others)} others"
+                ", ".join(names[row.id, row.algorithm] for row in near)
+                if few
+                else f"{len(near)} of the {len(others)} others"
             )
             sure = f"not separated from it: {listed}"
         else:

@@ -91,7 +91,12 @@ def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
         note = "An open circle is the score just after the test set's round, the mark that after the last round."
         note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
         title = f"What became of each test set, {score}"
-        yield Picture(f"kept-{file_part(exam)}{slug(score)}", title, grid(charts.panels, _PANELS_ACROSS), note)
+        yield Picture(
+            f"kept-{file_part(exam)}{slug(score)}",
+            title,
+            grid([(label, panel) for _, label, panel in charts.panels], _PANELS_ACROSS),
+            note,
+        )
 
 
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:

@@ -39,11 +39,11 @@ def file_part(exam: str) -> str:
 @dataclass(frozen=True)
 class ExamCharts:
     """wide: differences and scores with their intervals, learning curves. narrow: rows as points. panels: what became
-    of each test set, (label, svg) of the first rows, with the numbers of all."""
+    of each test set, (id, label, svg) of the first rows, with the numbers of all."""
 
     wide: list[Picture]
     narrow: list[Picture]
-    panels: list[tuple[str, Markup]]
+    panels: list[tuple[str, str, Markup]]
     panel_numbers: Table | None
     panels_left_out: int
 
@@ -192,7 +192,9 @@ def _of_points(
     return Picture(file, title, svg, note, series([point.one for point in points], every=True), numbers)
 
 
-def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tuple[str, Markup]], Table | None, int]:
+def _panels(
+    key: str, rows: Sequence[ShownRow], scores: Scores
+) -> tuple[list[tuple[str, str, Markup]], Table | None, int]:
     known = [
         (one, found) for one in rows if (found := scores.get(one.key)) and found.per_round and len(found.tests) > 1
     ]
@@ -200,7 +202,7 @@ def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tu
         return [], None, 0
     scale = nice_scale([value for _, found in known for value in found.values[1:].ravel().tolist()], 4, unit=True)
     some = known[:_MOST_PANELS]
-    panels = [(one.label, _forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
+    panels = [(one.id, one.label, _forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
     longest = max((found for _, found in known), key=lambda found: len(found.tests))
     lines = []
     for one, found in known:

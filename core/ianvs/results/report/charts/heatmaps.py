@@ -257,7 +257,7 @@ def heatmaps(
             told = f"{title}, less that of {base.label}"
             difference = heatmap_svg(f"{id_}d", differences[one.id], *names, told, around, DIVERGING, numbered)
         stored = id_ if matrices.add(id_, found) else ""
-        maps.append({"label": one.label, "svg": svg, "difference": difference, "matrix": stored})
+        maps.append({"id": one.id, "label": one.label, "svg": svg, "difference": difference, "matrix": stored})
     return {
         "score": first.score,
         "baseline": base.label,

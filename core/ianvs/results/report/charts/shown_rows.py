@@ -59,6 +59,11 @@ def legend_sample(style: LineStyle) -> Markup:
 def series(rows: Sequence[ShownRow], every: bool = False) -> list[dict[str, object]]:
     """What a legend of `rows` shows. every: all of them are on at first."""
     return [
-        {"id": one.id, "label": one.label + " (bound)" * one.row.bound, "sample": legend_sample(one.style), "on": every or one.at_first}
+        {
+            "id": one.id,
+            "label": one.label + " (bound)" * one.row.bound,
+            "sample": legend_sample(one.style),
+            "on": every or one.at_first,
+        }
         for one in rows
     ]

@@ -76,9 +76,17 @@ def slanted(x: float, y: float, said: str) -> Markup:
 
 
 def figure(
-    key: str, width: float, height: float, title: str, about: str, *children: Markup, class_: str = ""
+    key: str,
+    width: float,
+    height: float,
+    title: str,
+    about: str,
+    *children: Markup,
+    class_: str = "",
+    step: float | None = None,
 ) -> Markup:
-    """A picture with a name and a description for those who don't see it. key: unique in the page."""
+    """A picture with a name and a description for those who don't see it. key: unique in the page. step: how tall each
+    row is, where they stand below each other at its end: the page closes the gaps of those that it hides."""
     return tag(
         "svg",
         tag("title", title, id=f"{key}-t"),
@@ -92,6 +100,7 @@ def figure(
         aria_labelledby=f"{key}-t",
         aria_describedby=f"{key}-d",
         class_=class_ or None,
+        data_step=step,
     )
 
 
