@@ -76,7 +76,7 @@ def test_numbers_sort_by_their_value_and_rows_without_a_rank_keep_their_place() 
     (table,) = page.all("table", class_="board")
     rows = [list(row.all("td")) for row in table.all("tr") if list(row.all("td"))]
     heads = tables(page)[0][0]
-    assert [row[0].attributes["data-n"] for row in rows] == ["0.0", "1.0", "2.0", "3.0", "4.0"]
+    assert [row[0].attributes["data-n"] for row in rows] == ["0", "1", "2", "3", "4"]
     values = [row[heads.index("accuracy")].attributes.get("data-n") for row in rows]
     assert values[-1] is None
     assert [float(value or 0) for value in values[:-1]] == pytest.approx([0.98, 0.95, 0.91, 0.21])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import yaml
 from markupsafe import Markup
@@ -73,11 +74,18 @@ def _page_table(table: Table, number: int, samples: Mapping[str, Markup]) -> dic
     return {"exam": table.rows[0].exam, "columns": columns, "rows": rows, "same": same}
 
 
-def _cells(column: TableColumn) -> Iterator[tuple[str, float | str | None, Markup | None]]:
+def right_aligned(table: Mapping[str, Any]) -> str:
+    """The rule of a style sheet for columns of numbers: a class at each of their cells would take more room."""
+    places = ",".join(f":nth-child({n})" for n, one in enumerate(table["columns"], 1) if one.classes == "r")
+    return f"td:is({places}){{text-align:right}}"
+
+
+def _cells(column: TableColumn) -> Iterator[tuple[str, str | None, Markup | None]]:
     for place, cell in enumerate(column.cells):
         # What takes no rank keeps its place among the others.
-        sort = float(place) if column.kind == "rank" else _sort(cell)
-        yield cell.text, None if _reads_as(cell.text, sort) else sort, rank_bar(*cell.ranks) if cell.ranks else None
+        sort = place if column.kind == "rank" else _sort(cell)
+        said = None if _reads_as(cell.text, sort) else f"{sort:.9g}"
+        yield cell.text, said, rank_bar(*cell.ranks) if cell.ranks else None
 
 
 def _reads_as(text: str, sort: float | str | None) -> bool:

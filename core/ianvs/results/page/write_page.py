@@ -16,7 +16,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
-from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables
+from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables, right_aligned
 from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
 from ianvs.results.page.reply_file import write_reply_file
 from ianvs.results.report.build_document import document_of
@@ -147,21 +147,18 @@ def page_text(
         ]
         bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
         charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
-        first, *wide = charts.wide or [None]
-        pictures.append(
-            {
-                **{"exam": name, "first": first, "wide": wide, "narrow": charts.narrow, "heatmaps": maps, "bars": bars},
-                **{"panels": charts.panels, "panel_numbers": charts.panel_numbers},
-                "panels_left_out": charts.panels_left_out,
-            }
-        )
+        drawn: dict[str, object] = {"first": charts.wide[:1], "wide": charts.wide[1:], "narrow": charts.narrow}
+        drawn |= {"panels": charts.panels, "panel_numbers": charts.panel_numbers, "left_out": charts.panels_left_out}
+        pictures.append({"exam": name, "heatmaps": maps, "bars": bars, **drawn})
+    tables = page_tables(document, chain.from_iterable(of_exams.values()))
+    style = _style() + "".join(f"#table{n} {right_aligned(table)}" for n, table in enumerate(tables))
     return _template().render(
         document=document,
         summary=_summary(leaderboard, names),
         first=document.said(*FIRST),
         leaders=[note for note in document.notes if note.kind == "leader"],
         notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
-        tables=page_tables(document, chain.from_iterable(of_exams.values())),
+        tables=tables,
         differences=document.tables_of("how sure"),
         searches=[
             (table, parallel_chart(f"trials-{number}", study))
@@ -176,9 +173,9 @@ def page_text(
         configuration=configuration_text(provenance or {}),
         citation=citation(),
         matrices=htmlsafe_json_dumps(matrices.as_data(), separators=(",", ":")),
-        style=Markup(_style()),
+        style=Markup(style),
         script=Markup(_script()),
-        policy=_policy(),
+        policy=_policy(style),
     )
 
 
@@ -224,12 +221,10 @@ def _style() -> str:
     return own + "\n" + chart_style() + _asset("page.css")
 
 
-def _policy() -> str:
+def _policy(style: str) -> str:
     """What a browser lets the page do: use the style and the script that it came with, and nothing from anywhere."""
-    style, script = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (_style(), _script())
-    )
+    known = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, _script())]
     return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        f"default-src 'none'; img-src data:; style-src 'sha256-{known[0]}'; script-src 'sha256-{known[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )

@@ -1,7 +1,6 @@
 """What rows are called: as short as tells them apart, and the same in tables, charts and files."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from os.path import commonprefix
 
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.values import Value, cell_text, fit
@@ -30,7 +29,7 @@ def row_names(rows: Iterable[LeaderboardRow]) -> dict[RowKey, str]:
         shared.setdefault((row.testenv, names[key]), []).append(key)
     for keys in shared.values():
         ids = [id_ for id_, _ in keys]
-        end = len(commonprefix(ids)) + 4
+        end = next((n for n in range(6, max(map(len, ids))) if len({id_[:n] for id_ in ids}) == len(ids)), None)
         names |= {key: f"{names[key]} ({key[0][:end]})" for key in keys if len(keys) > 1}
     return names
 

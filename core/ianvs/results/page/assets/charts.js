@@ -10,8 +10,13 @@ const light = (figure, id) => {
   }
 };
 
+const parts = all("[data-row]");
+let before = null;
 followers.push(() => {
-  for (const one of all("[data-row]")) one.classList.toggle("off", !drawn.has(one.dataset.row));
+  const now = [...drawn].sort().join();
+  if (now === before) return;
+  before = now;
+  for (const one of parts) one.classList.toggle("off", !drawn.has(one.dataset.row));
   for (const figure of figures) {
     const ids = [...new Set(figure.series.map((one) => one.dataset.row))];
     const some = ids.filter((id) => drawn.has(id));
@@ -54,10 +59,12 @@ const nearest = (mark, event) => {
   const line = mark.querySelector(".line");
   const places = (line?.getAttribute("d").match(/[ML][-\d.]+/g) ?? []).map((step) => Number(step.slice(1)));
   const matrix = line?.getScreenCTM();
-  if (!matrix || !mark.dataset.values) return mark.dataset.tip;
+  const name = swatches.get(mark.dataset.row)?.name;
+  if (!matrix || !mark.dataset.values) return name ? `${name}: ${mark.dataset.tip}` : mark.dataset.tip;
   const at = (event.clientX - matrix.e) / matrix.a;
   const k = places.reduce((best, x, n) => (Math.abs(x - at) < Math.abs(places[best] - at) ? n : best), 0);
-  return `${mark.dataset.tip}, ${mark.dataset.values.split("|")[k]}`;
+  const across = line.ownerSVGElement.dataset.across;
+  return `${name}, ${across} ${mark.dataset.values.split("|")[k]}`;
 };
 for (const mark of all("[data-tip]")) {
   const open = (event) => showTip([make("span", nearest(mark, event))], event.clientX + 12, event.clientY + 14);

@@ -74,10 +74,10 @@ addEventListener("keydown", (event) => {
   }
 });
 
-// On paper all rows of all exams stand, and what is closed is open.
+// On paper all rows of all exams stand, and all that is said; of pictures, those that are open.
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = all("details.card:not([open])");
+  opened = all(":is(#notes, #failures) details.card:not([open])");
   for (const details of opened) details.open = true;
   for (const board of boards) put(board, true);
 });

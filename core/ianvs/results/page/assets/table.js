@@ -1,5 +1,5 @@
 // The tables: rows are read once; only those of one screen-long page of them are in the document.
-const MOST = 100;
+const MOST = 50;
 const alphabet = new Intl.Collator(undefined, { numeric: true });
 
 const readTable = (section) => {

@@ -22,9 +22,9 @@ from ianvs.results.report.values import fit, shown_number, slug
 from ianvs.results.stats.pairs import comparison_bars
 
 _MOST_INTERVALS = 40
-_MOST_PANELS = 24
+_MOST_PANELS = 12
 _PLACES = 50  # test sets of a panel
-_MOST_NUMBERS = 8_000  # cells of a table beside a picture
+_MOST_NUMBERS = 1_500  # cells of a table beside a picture
 _COSTS = (("train_cpu_seconds", "processor seconds of training"), ("peak_memory_mb", "peak memory, MB"))
 
 Parts = Mapping[tuple[str, str, str], Mapping[RowKey, Mapping[str, float]]]  # ClassScores.means

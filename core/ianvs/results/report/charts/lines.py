@@ -32,6 +32,7 @@ from ianvs.results.report.values import fit
 
 _LABEL = 18  # characters of the name of a place
 _STEP = 24  # pixels, the least between two places
+_BANDED = 100  # lines up to which each has its band
 _MARKED = 12  # examinations up to which each is marked; of more, as many
 
 
@@ -50,14 +51,23 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     drawn = []
     for one, score in lines:
         places, mean, spread = [float(k) for k in range(len(score.learned))], score.learned, score.spread
-        told = [f"after round {k}" for k in range(1, len(mean) + 1)]
+        told = [str(k) for k in range(1, len(mean) + 1)]
         if len(mean) == 1:  # it learned everything at once: a level beside the others, which learn in several rounds
             places = [0.0, round(frame.x.high - 0.35, 6)]
             mean, spread, told = mean.repeat(2), spread.repeat(2), told * 2
-        drawn.append(_line(frame, one, places, mean, spread, unit, told))
+        drawn.append(_line(frame, one, places, mean, spread, unit, told, len(lines) <= _BANDED))
     about = f"{len(lines)} lines over {count} rounds. The table below the picture holds their numbers."
     y_name = f"mean {lines[0][1].score} on what was taught so far"
-    return figure(key, *frame.size, title, about, frame.drawn("after round", fit(y_name, 60)), *drawn, class_="chart")
+    return figure(
+        key,
+        *frame.size,
+        title,
+        about,
+        frame.drawn("after round", fit(y_name, 60)),
+        *drawn,
+        class_="chart",
+        data_across="after round",
+    )
 
 
 def stream_chart(
@@ -82,11 +92,23 @@ def stream_chart(
     ]
     drawn = []
     for one, line in shown:
-        told = [f"at {at:.4g}" for at in line.samples.tolist()]
-        drawn.append(_line(frame, one, line.samples.tolist(), line.mean, line.spread, unit, told))
+        told = [f"{at:.4g}" for at in line.samples.tolist()]
+        drawn.append(
+            _line(frame, one, line.samples.tolist(), line.mean, line.spread, unit, told, len(shown) <= _BANDED)
+        )
     about = f"{len(shown)} lines. Upright lines are ends of rounds."
     axes = frame.drawn(across, fit(score, 60))
-    return figure(key, *frame.size, title, about, axes, tag("g", *upright, class_="axes"), *drawn, class_="chart")
+    return figure(
+        key,
+        *frame.size,
+        title,
+        about,
+        axes,
+        tag("g", *upright, class_="axes"),
+        *drawn,
+        class_="chart",
+        data_across="at",
+    )
 
 
 def _heights(lines: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[Scale, bool]:
@@ -105,24 +127,25 @@ def _line(
     spread: NDArray[np.float64],
     unit: bool,
     told: Sequence[str],
+    banded: bool,
 ) -> Markup:
-    """told: which place each is, for the pointer."""
+    """told: which place each is, for the pointer. banded: with its spread and marks at all places."""
     low, high = mean - spread, mean + spread
     if unit:
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     points = [frame.at(x, float(y)) for x, y in zip(places, mean, strict=True)]
     parts = []
-    if spread.any() and not np.isnan(low).any():
+    if banded and spread.any() and not np.isnan(low).any():
         above = [frame.at(x, float(y)) for x, y in zip(places, high, strict=True)]
         below = [frame.at(x, float(y)) for x, y in zip(places, low, strict=True)]
         parts.append(tag("path", d=path([*above, *below[::-1]]) + "z", class_=classes("band", one.style)))
     parts.append(tag("path", d=path(points), class_=classes("line", one.style), stroke_dasharray=dash(one.style)))
     every = -(-len(points) // _MARKED)
-    parts.append(dots(one.style, points[::every]))
+    parts.append(dots(one.style, points[::every] if banded else points[-1:]))
     both = zip(told, mean.tolist(), strict=True)
     values = "|".join(f"{at}: {value:.4g}" for at, value in both if not math.isnan(value))
     shown = "series" if one.at_first else "series off"
-    return tag("g", *parts, class_=shown, data_row=one.id, data_tip=one.label, data_values=values)
+    return tag("g", *parts, class_=shown, data_row=one.id, data_tip="", data_values=values)
 
 
 def places_chart(
@@ -201,7 +224,7 @@ def interval_chart(
     for one in shown:
         y, centre = heights[one.id], centres[one.id]
         drawn = [text(left - 9, y + 4, fit(one.label, 34), "end")]
-        said = f"{one.label}: {centre:.4g}"
+        said = f"{centre:.4g}"
         if one.id in margins:
             a, b = centre - margins[one.id], centre + margins[one.id]
             said += f", {a:.4g} to {b:.4g}"
@@ -222,4 +245,4 @@ def interval_chart(
     parts.append(tag("g", *(tag("path", d=line, class_="not-apart") for line in lines), class_="joins"))
     parts.append(text(left + frame.width / 2, 14, name, "middle", class_="name"))
     width = left + frame.width + 16 + 7 * len(groups)
-    return figure(key, width, bottom + 4, title, about, *parts, class_="chart", step=tall)
+    return figure(key, width, bottom + 4, title, about, *parts, class_="chart", data_step=tall)

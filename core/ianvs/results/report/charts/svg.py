@@ -83,10 +83,11 @@ def figure(
     about: str,
     *children: Markup,
     class_: str = "",
-    step: float | None = None,
+    **data: object,
 ) -> Markup:
-    """A picture with a name and a description for those who don't see it. key: unique in the page. step: how tall each
-    row is, where they stand below each other at its end: the page closes the gaps of those that it hides."""
+    """A picture with a name and a description for those who don't see it. key: unique in the page. data: for the
+    page's script. data_step: how tall each row is, where they stand below each other at the picture's end: gaps of
+    those that are hidden are closed. data_across: what places of lines are, before their numbers."""
     return tag(
         "svg",
         tag("title", title, id=f"{key}-t"),
@@ -100,7 +101,7 @@ def figure(
         aria_labelledby=f"{key}-t",
         aria_describedby=f"{key}-d",
         class_=class_ or None,
-        data_step=step,
+        **data,
     )
 
 
