@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from ianvs.base.types import CaseResult, ScoreMatrix
+from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import find
 from ianvs.results.report.charts.heatmaps import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
 from ianvs.results.report.charts.shown_rows import shown_rows
@@ -27,7 +28,7 @@ from ianvs.results.report.row_scores import (
 )
 from tests.results.page.page_cases import learned, page_of
 from tests.results.page.reading import Element, read
-from tests.results.report.report_cases import board, matrix
+from tests.results.report.report_cases import METRICS, board, matrix
 from tests.results.report.test_line_styles import contrast
 
 
@@ -247,3 +248,29 @@ def test_markers_stand_around_their_point_and_differ() -> None:
             corners = np.array(re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", d), dtype=float)
             assert np.abs(corners - 100).max() <= 15, shape
             assert corners.mean(axis=0) == pytest.approx([100, 100], abs=4)
+
+
+def test_a_paradigm_says_what_is_drawn_of_it_and_what_first() -> None:
+    def titles(paradigm: str, metrics: tuple[Metric, ...] = METRICS) -> tuple[list[str], list[str]]:
+        cases = [
+            replace(one, metrics={**one.metrics, "latency_ms": 5.0 + n})
+            for n, name in enumerate(("a", "b"))
+            for one in (learned(name, paradigm=paradigm),)
+        ]
+        table = board(cases, (("accuracy", True),), metrics=metrics)
+        page = read(page_of(cases, table=table))
+        (ranking,) = page.all("section", class_="ranking")
+        of = [[one.text for one in part.all("figcaption")] for part in (ranking, page)]
+        return of[0], of[1]
+
+    latency = Metric("latency_ms", "score", "What it took.", higher_is_better=False)
+    first, whole = titles("jointinference", (*METRICS, latency))
+    assert first == ["accuracy against latency_ms"]
+    assert not any("Learning" in title or "Stability" in title for title in whole)
+    first, whole = titles("lifelonglearning")
+    assert first == ["a", "b"]  # the matrix of each row
+    assert any("Learning" in title for title in whole)
+    first, _ = titles("incrementallearning")
+    assert first == ["accuracy"]
+    # A paradigm that is not ours, and says nothing.
+    assert titles("somebody's")[0] == ["accuracy"]

@@ -141,15 +141,16 @@ def page_text(
     pictures = []
     for number, (name, shown) in enumerate(of_exams.items()):
         scores, exam_key = of_scores[name], f"e{number}"  # which makes ids unique
+        charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
+        wanted, leads = charts.matrices
         maps = [
             heatmaps(f"{exam_key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
-            for n, found in enumerate(scores.values())
+            for n, found in enumerate(scores.values() if wanted else ())
         ]
         bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
-        charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
-        drawn: dict[str, object] = {"first": charts.wide[:1], "wide": charts.wide[1:], "narrow": charts.narrow}
+        drawn: dict[str, object] = {"first": charts.first, "wide": charts.wide, "narrow": charts.narrow}
         drawn |= {"panels": charts.panels, "panel_numbers": charts.panel_numbers, "left_out": charts.panels_left_out}
-        pictures.append({"exam": name, "heatmaps": maps, "bars": bars, **drawn})
+        pictures.append({"exam": name, "heatmaps": maps, "leads": leads, "bars": bars, **drawn})
     tables = page_tables(document, chain.from_iterable(of_exams.values()))
     style = _style() + "".join(f"#table{n} {right_aligned(table)}" for n, table in enumerate(tables))
     return _template().render(

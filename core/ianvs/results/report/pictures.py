@@ -60,7 +60,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
         shown = shown_rows(leaderboard, exam)
         scores = means.of_exam(rows, exam)
         charts = exam_charts("e", leaderboard, exam, shown, scores, training)
-        yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
+        yield from _named(exam, (*_stream(exam, shown, streams), *charts.first, *charts.wide, *charts.narrow))
         yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))
         heatmaps += [_heatmap(one, found[one.key]) for one in shown for found in scores.values() if one.key in found]
         bars += _named(exam, class_bars("b", exam, shown, by_part))
