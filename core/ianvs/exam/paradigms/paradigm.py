@@ -147,7 +147,7 @@ class Paradigm(Protocol):
     left out. measures: what it reports beside scores, each a column. as_one: the exam comes as one round, with one test
     set for each domain or a single one. reference: others are compared with it; no rules on passes, budget or gate are
     for it. pictures: kinds of charts that reports draw of it, the most telling first: "how sure", "learning",
-    "training" (what learners tell), "stability", "costs", "matrices", and "against NAME", the score against that metric.
+    "training" (what learners tell), "stability", "costs", "matrices", and "against NAME", a metric.
     """
 
     name: ClassVar[str]

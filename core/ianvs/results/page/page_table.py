@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -47,16 +48,20 @@ class PageColumn:
     best: str
 
 
-def page_tables(document: Document, shown: Iterable[ShownRow]) -> list[dict[str, object]]:
-    """One for each exam. columns: PageColumn. rows: (TableRow, sample of its line, cells); a cell is (text, what its
-    column sorts by where the text doesn't say it, picture). same: (title, text) of columns that say one thing.
-    shown: the rows that are drawn."""
+def page_tables(
+    document: Document, shown: Iterable[ShownRow], links: Mapping[str, str] = MappingProxyType({})
+) -> list[dict[str, object]]:
+    """One for each exam. columns: PageColumn. rows: (TableRow, sample of its line, file of its cases, cells); a cell is
+    (text, what its column sorts by where the text doesn't say it, picture). same: (title, text) of columns that say one
+    thing. shown: the rows that are drawn. links: by id of a row the file of its cases."""
     samples = {one.id: legend_sample(one.style) for one in shown}
     found = document.tables_of("exam ranking") or [document.ranking]
-    return [_page_table(table, number, samples) for number, table in enumerate(found) if table.rows]
+    return [_page_table(table, number, samples, links) for number, table in enumerate(found) if table.rows]
 
 
-def _page_table(table: Table, number: int, samples: Mapping[str, Markup]) -> dict[str, object]:
+def _page_table(
+    table: Table, number: int, samples: Mapping[str, Markup], links: Mapping[str, str]
+) -> dict[str, object]:
     """number: of the exam, which makes ids unique."""
     columns, same = [], []
     for place, column in enumerate(table.columns):
@@ -70,7 +75,7 @@ def _page_table(table: Table, number: int, samples: Mapping[str, Markup]) -> dic
         if constant and column.texts[0]:
             same.append((column.title, column.texts[0]))
     cells = zip(*map(_cells, table.columns), strict=True)
-    rows = [(row, samples.get(row.id), of) for row, of in zip(table.rows, cells, strict=True)]
+    rows = [(row, samples.get(row.id), links.get(row.id, ""), of) for row, of in zip(table.rows, cells, strict=True)]
     return {"exam": table.rows[0].exam, "columns": columns, "rows": rows, "same": same}
 
 
@@ -122,11 +127,11 @@ def failed_groups(
     """
     logs = ((group, group.first) for group in groups[:_MOST])
     return [
-        (group, _log_tail(first.log, hidden.get(first.id, {})) if first and first.log else "") for group, first in logs
+        (group, log_tail(first.log, hidden.get(first.id, {})) if first and first.log else "") for group, first in logs
     ]
 
 
-def _log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
+def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
     """The last lines of a log, without secrets; "" where it can't be read."""
     try:
         with log.open("rb") as stream:

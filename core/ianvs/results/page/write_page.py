@@ -5,17 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
+from ianvs.results.page.case_pages import case_files, write_case_pages
 from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables, right_aligned
 from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
 from ianvs.results.page.reply_file import write_reply_file
@@ -61,9 +63,16 @@ def write_page(
     behind it, read only for pictures and conversations, twice at most. workspace: where they are stored.
     """
     exams = Exams(workspace)
-    text = page_text(leaderboard, passed, results, exams, title=title, command=command, provenance=provenance)
     page = report_folder(directory) / "report.html"
+    about: dict[str, Any] = {"title": title, "command": command, "provenance": provenance}
+    text = page_text(leaderboard, passed, results, exams, links=case_files(leaderboard), **about)
     write_atomic(page, text.encode())
+    shown = {
+        one.key: one for exam in {row.testenv for row in leaderboard.rows} for one in shown_rows(leaderboard, exam)
+    }
+    style = _style()
+    render = partial(_template("cases.html.j2").render, title=title, style=Markup(style), policy=_policy(style))
+    write_case_pages(leaderboard, shown, results, page.parent, render)
     pieces = list(reply_pieces(complete_rows(leaderboard), results, exams)) if exams.any_questions else []
     replies = write_reply_file(page.parent, [("header", [csv_of([HEADER])]), *pieces] if pieces else [])
     return (page, replies) if replies else (page,)
@@ -120,8 +129,12 @@ def page_text(
     title: str = "Leaderboard",
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
+    links: Mapping[RowKey, str] = MappingProxyType({}),
 ) -> str:
-    """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text."""
+    """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text.
+
+    links: of each row the file of its cases.
+    """
     from jinja2.utils import htmlsafe_json_dumps
 
     document = document_of(leaderboard, title, command, provenance=provenance)
@@ -151,9 +164,11 @@ def page_text(
         drawn: dict[str, object] = {"first": charts.first, "wide": charts.wide, "narrow": charts.narrow}
         drawn |= {"panels": charts.panels, "panel_numbers": charts.panel_numbers, "left_out": charts.panels_left_out}
         pictures.append({"exam": name, "heatmaps": maps, "leads": leads, "bars": bars, **drawn})
-    tables = page_tables(document, chain.from_iterable(of_exams.values()))
+    ids = {(row.id, row.algorithm): f"r{n}" for n, row in enumerate(leaderboard.rows)}
+    hrefs = {ids[key]: file for key, file in links.items()}
+    tables = page_tables(document, chain.from_iterable(of_exams.values()), hrefs)
     style = _style() + "".join(f"#table{n} {right_aligned(table)}" for n, table in enumerate(tables))
-    return _template().render(
+    return _template("page.html.j2").render(
         document=document,
         summary=_summary(leaderboard, names),
         first=document.said(*FIRST),
@@ -192,14 +207,14 @@ def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def _asset(name: str) -> str:

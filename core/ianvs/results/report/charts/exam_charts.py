@@ -41,8 +41,8 @@ def file_part(exam: str) -> str:
 @dataclass(frozen=True)
 class ExamCharts:
     """first: the most telling, none where that are the score matrices. wide: the others, but for those that show rows
-    as points, which are narrow. panels: what became of each test set, (id, label, svg) of the first rows, with the numbers
-    of all. matrices: whether score matrices are wanted, and whether first."""
+    as points, which are narrow. panels: what became of each test set, (id, label, svg) of the first rows, with the
+    numbers of all. matrices: whether score matrices are wanted, and whether first."""
 
     first: list[Picture]
     wide: list[Picture]
