@@ -56,6 +56,7 @@ def write_page(
     title: str = "Leaderboard",
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
+    running: Sequence[str] = (),
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/report.html, and replies.csv(.gz) beside it where the job has conversations.
 
@@ -64,7 +65,7 @@ def write_page(
     """
     exams = Exams(workspace)
     page = report_folder(directory) / "report.html"
-    about: dict[str, Any] = {"title": title, "command": command, "provenance": provenance}
+    about: dict[str, Any] = {"title": title, "command": command, "provenance": provenance, "running": running}
     text = page_text(leaderboard, passed, results, exams, links=case_files(leaderboard), **about)
     write_atomic(page, text.encode())
     shown = {
@@ -130,10 +131,11 @@ def page_text(
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
     links: Mapping[RowKey, str] = MappingProxyType({}),
+    running: Sequence[str] = (),
 ) -> str:
     """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text.
 
-    links: of each row the file of its cases.
+    links: of each row the file of its cases. running: sentences on what runs; with some the page renews itself.
     """
     from jinja2.utils import htmlsafe_json_dumps
 
@@ -171,7 +173,8 @@ def page_text(
     return _template("page.html.j2").render(
         document=document,
         summary=_summary(leaderboard, names),
-        first=document.said(*FIRST),
+        first=[*running, *document.said(*FIRST)],
+        renewed=bool(running),
         leaders=[note for note in document.notes if note.kind == "leader"],
         notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
         tables=tables,
