@@ -32,7 +32,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
         hyperparameters="",
         testenv=TESTENV,
         sort_by="[{mIoU: descend}]\n    save_mode: selected_only",
-        job="seeds: [0]\nengine: inline",
+        job="seeds: [0, 1]\nengine: inline",
     )
     assert ianvs.run(path).exit_code == 0
     return path
