@@ -164,12 +164,20 @@ def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpa
         return check_job(job, inspector, watcher or Listener())
 
 
-def report(path: PathLike, *, page_only: bool = False, stored: bool = False, **options: Unpack[CaseOptions]) -> Results:
+def report(
+    path: PathLike,
+    *,
+    page_only: bool = False,
+    stored: bool = False,
+    running: Sequence[str] = (),
+    **options: Unpack[CaseOptions],
+) -> Results:
     """Write the reports of the job at `path` from stored results; nothing runs. page_only: only report.html.
 
     stored: with cases that were made in the same exam before something changed and have not run since, in rows of
     their own. If all stored results are from before a change of the job, a method or ianvs, they are reported and
-    marked as such. Raises IanvsError if nothing of the job is stored.
+    marked as such. running: sentences on what runs, for a page that renews itself. Raises IanvsError if nothing of the
+    job is stored.
     """
     with _loaded(path, CaseOptions, options) as (job, inspector):
         _refuse_many(job)
@@ -184,7 +192,7 @@ def report(path: PathLike, *, page_only: bool = False, stored: bool = False, **o
         else:
             results = _made_earlier(plan_)
     try:
-        _write(results, f"ianvs report -f {shown_path(job.file)}", page_only)
+        _write(results, f"ianvs report -f {shown_path(job.file)}", page_only, running)
     except DamagedError as error:
         doubt(error.path)  # so that the next run finds it, too
         raise
@@ -414,7 +422,7 @@ def _results(plan_: Plan, provenance: dict[str, object], inspector: Inspector) -
     )
 
 
-def _write(results: Results, again: str, page_only: bool = False) -> None:
+def _write(results: Results, again: str, page_only: bool = False, running: Sequence[str] = ()) -> None:
     """again: the command that does it once there is room."""
     store = JobStore(results.workspace, results.name)
     with not_collecting():
@@ -428,7 +436,8 @@ def _write(results: Results, again: str, page_only: bool = False) -> None:
             write_reports(leaderboard, results.reported, results.rank, store.folder, **about)
         with not_collecting():
             selected = leaderboard.select(results.rank)
-            write_page(selected, results.passed, results.reported, store.folder, workspace=results.workspace, **about)
+            about |= {"workspace": results.workspace, "running": running}
+            write_page(selected, results.passed, results.reported, store.folder, **about)
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ import ianvs
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
+
+_RENEWED = 5.0  # seconds after which a watched page is made anew
 
 if TYPE_CHECKING:
     from ianvs.results.comparing.comparison import Comparison
@@ -47,12 +50,13 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     report.add_argument("--stored", action="store_true", help="also cases that were made before something changed")
     report.add_argument("--explain", action="store_true", help="also how sure the ranks are, and what each metric is")
     report.add_argument("--html", action="store_true", help="write report.html alone")
+    report.add_argument("--watch", action="store_true", help="renew report.html alone while the job runs elsewhere")
     report.add_argument("--open", action="store_true", help="open report.html in the browser")
 
 
 def _status(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.running.progress import describe, inside
+    from ianvs.running.progress import describe
     from ianvs.store import JobStore
 
     plan = api.plan(options.file, **selected(options))
@@ -62,10 +66,9 @@ def _status(options: argparse.Namespace) -> int:
         state = "running" if running else planned.state
         counts[state] += 1
         if running:
-            seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
-            where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
-            where += inside(running)
-            print(f"{planned.case.id[:8]}  running     {describe(planned)}: {where} (process {running['pid']})")
+            print(
+                f"{planned.case.id[:8]}  running     {describe(planned)}: {_where(running)} (process {running['pid']})"
+            )
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}")
     counts["new"] += len(plan) - counts.total()
@@ -78,6 +81,26 @@ def _status(options: argparse.Namespace) -> int:
             print(f"its last run: {counted(was)}; its code, settings, data or PYTHONPATH were others.")
         print(api.nothing_like_it(plan.job), file=sys.stderr)
     return 0
+
+
+def _where(running: Mapping[str, Any]) -> str:
+    """How far a case is that runs."""
+    from ianvs.running.progress import inside
+
+    seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
+    return f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s{inside(running)}"
+
+
+def _running(options: argparse.Namespace) -> tuple[int, tuple[str, ...]] | None:
+    """How many cases have ended, and sentences on what runs; None where nothing does."""
+    from ianvs import api
+    from ianvs.running.progress import describe
+
+    plan = api.plan(options.file, **selected(options))
+    both = [(planned, plan.store.running(planned.case.id)) for planned in plan.stored()]
+    lines = [f"Running: {describe(planned)}, {_where(running)}." for planned, running in both if running]
+    ended = sum(planned.state in ("finished", "failed") for planned, running in both if not running)
+    return (ended, (*lines, f"{ended} of {len(plan)} cases have ended.")) if lines else None
 
 
 def _logs(options: argparse.Namespace) -> int:
@@ -148,18 +171,33 @@ def _report(options: argparse.Namespace) -> int:
     from ianvs import api
     from ianvs.store.job_store import report_folder
 
-    results = api.report(options.file, **selected(options), page_only=options.html, stored=options.stored)
+    only = options.html or options.watch
+    opened = False
+    while options.watch and (running := _running(options)):
+        if running[0]:  # before that there is nothing to report
+            results = api.report(
+                options.file, **selected(options), page_only=True, stored=options.stored, running=running[1]
+            )
+            if options.open and not opened:
+                opened = _open(report_folder(results.workspace / results.name) / "report.html")
+        time.sleep(_RENEWED)
+    results = api.report(options.file, **selected(options), page_only=only, stored=options.stored)
     page = report_folder(results.workspace / results.name) / "report.html"
-    if options.html:
+    if only:
         print(f"page: {os.path.relpath(page)}")
     else:
         show(results, job_arguments(options), explain=options.explain)
-    if options.open:
-        import webbrowser
-
-        if not webbrowser.open(page.absolute().as_uri()):
-            print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
+    if options.open and not opened:
+        _open(page)
     return 0
+
+
+def _open(page: Path) -> bool:
+    import webbrowser
+
+    if not webbrowser.open(page.absolute().as_uri()):
+        print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
+    return True
 
 
 def add_export(commands: argparse._SubParsersAction[Any]) -> None:

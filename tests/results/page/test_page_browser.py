@@ -67,7 +67,7 @@ def opened(browser: Any, file: Path, **options: Any) -> Iterator[Any]:
 
 def algorithms(page: Any) -> list[str]:
     """As they stand in the first table, those that are hidden left out."""
-    rows = page.locator("table.board tbody tr:visible td.row-name")
+    rows = page.locator("table.board tbody tr:visible td.n .name")
     return [str(text) for text in rows.all_inner_texts()]
 
 
@@ -78,6 +78,7 @@ def column(page: Any, title: str) -> Any:
 def test_a_click_sorts_and_another_turns_it_round_missing_last(page: Any) -> None:
     start = algorithms(page)
     assert start[-1] == "broken"
+    page.evaluate("location.hash = 'show=Rate'")
     column(page, "Rate").click()
     rising = algorithms(page)
     # joint and the failed row have no rate.
@@ -89,30 +90,172 @@ def test_a_click_sorts_and_another_turns_it_round_missing_last(page: Any) -> Non
     assert falling[:2] == ["method 13", "method 12"]
     assert set(falling[-2:]) == {"joint", "broken"}
     assert page.locator("th[aria-sort=descending]").all_inner_texts() == ["Rate"]
+    column(page, "lost").click()  # of which less is better
+    assert page.locator("th[aria-sort=ascending]").all_inner_texts() == ["lost"]
     column(page, "Rank").click()
     assert algorithms(page) == start
 
 
-def test_the_keyboard_sorts_and_filters(page: Any) -> None:
+def test_the_keyboard_filters_sorts_and_ticks(page: Any) -> None:
     page.locator("#filter").focus()
     page.keyboard.type("Bound JOI")
     assert algorithms(page) == ["joint"]
     assert page.locator("#found").inner_text() == "1 of 16 rows"
-    for _ in "Bound JOI":
-        page.keyboard.press("Backspace")
-    page.keyboard.type("method")
+    page.locator("#filter").fill("method")
     assert len(algorithms(page)) == 14
-    page.keyboard.press("Tab")  # to what follows the filter: the columns' button, or the table
-    for _ in range(8):
+    for _ in range(20):
         if page.evaluate("document.activeElement.textContent") == "accuracy":
             break
         page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert page.locator("th[aria-sort]").all_inner_texts() == ["accuracy"]
-    low = page.locator("table.board tbody tr:visible").first.locator("td[data-n]").nth(1).get_attribute("data-n")
+    page.keyboard.press("Enter")  # the best first
+    assert page.locator("th[aria-sort=descending]").all_inner_texts() == ["accuracy"]
+    scores = page.locator("table.board tbody tr:visible td[data-n]:nth-child(3)").evaluate_all(
+        "cells => cells.map((cell) => Number(cell.dataset.n))"
+    )
+    assert scores == sorted(scores, reverse=True)
+    box = page.locator("table.board tbody input").first
+    box.focus()
     page.keyboard.press("Space")
-    high = page.locator("table.board tbody tr:visible").first.locator("td[data-n]").nth(1).get_attribute("data-n")
-    assert float(low) < float(high)
+    assert not box.is_checked()
+    page.locator(".menu summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#columns").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#columns").is_visible()
+    assert page.evaluate("document.activeElement.textContent") == "Columns"
+
+
+@pytest.mark.parametrize(
+    ("said", "rows"),
+    [
+        ('"method 1"', {"method 1", *(f"method {n}" for n in range(10, 14))}),
+        ("joint|broken", {"joint", "broken"}),
+        ("-method -joint", {"broken"}),
+        ("rate>=1.2", {"method 12", "method 13"}),
+        ("rate<.3 rate!=.1", {"method 0", "method 2"}),
+        ("rank=bound", {"joint"}),
+        ("rank<=1", {"method 7"}),
+    ],
+)
+def test_what_a_filter_leaves(page: Any, said: str, rows: set[str]) -> None:
+    page.locator("#filter").fill(said)
+    assert set(algorithms(page)) == rows
+
+
+def test_a_filter_over_a_column_that_is_not_there_says_so(page: Any) -> None:
+    page.locator("#filter").fill("acuracy>0.5")
+    assert "no column “acuracy”" in page.locator("#found").inner_text()
+    assert len(algorithms(page)) == 16
+
+
+def drawn(page: Any) -> set[str]:
+    """Ids of the rows in the learning curves."""
+    lines = page.locator("figure.card", has_text="Learning: accuracy").locator("g.series:not(.off)")
+    return set(lines.evaluate_all("lines => lines.map((line) => line.dataset.row)"))
+
+
+def test_one_selection_rules_table_and_charts(page: Any) -> None:
+    assert len(drawn(page)) == 10
+    page.locator("#filter").fill("joint|-method")
+    page.locator("#filter").fill('"method 1"')
+    assert len(drawn(page)) == 5  # 1 and 10 to 13
+    legend = page.locator("figure.card", has_text="Learning: accuracy").locator("ul.legend li")
+    assert set(legend.all_inner_texts()) == set(algorithms(page))
+    intervals = page.locator("svg[data-step]").first
+    tall = float(intervals.get_attribute("height"))
+    page.locator("table.board tbody input").first.uncheck()
+    assert len(drawn(page)) == 4
+    assert float(intervals.get_attribute("height")) == tall - 24
+    assert page.locator(".maps").first.locator("figure:visible").count() == 4
+    page.locator("#ticked").check()
+    assert len(algorithms(page)) == 4
+
+
+def test_the_selection_stands_in_the_address_and_comes_back_from_it(browser: Any, page: Any) -> None:
+    page.evaluate("location.hash = 'show=Rate'")
+    page.locator("#filter").fill("method rate<1")
+    column(page, "Rate").click()
+    column(page, "Rate").click()
+    page.locator("table.board tbody input").first.uncheck()
+    page.locator(".menu summary", has_text="Columns").click()
+    page.locator("#columns label", has_text="Dataset").locator("input").check()
+    page.locator("#columns label", has_text="lost").locator("input").uncheck()
+    page.get_by_role("link", name="Provenance").click()  # which only scrolls
+    before, rows, address = drawn(page), algorithms(page), page.evaluate("location.hash")
+    assert all(part in address for part in ("q=method", "sort=-Rate", "show=Dataset", "hide=lost", "row="))
+    again = page.context.new_page()
+    again.goto(page.url)
+    assert (drawn(again), algorithms(again)) == (before, rows)
+    heads = again.locator("table.board th:visible").all_inner_texts()
+    assert "Dataset" in heads
+    assert "lost" not in heads
+    again.evaluate("location.hash = ''")
+    again.wait_for_function("document.querySelectorAll('table.board tbody tr').length === 16")
+
+
+def test_what_the_table_shows_is_copied(browser: Any, file: Path) -> None:
+    for page in opened(browser, file, permissions=["clipboard-read", "clipboard-write"]):
+        page.locator("#filter").fill("joint")
+        page.locator(".menu summary", has_text="Columns").click()
+        for title in page.locator("#columns label").all_inner_texts():
+            page.locator("#columns label", has_text=title).locator("input").first.set_checked(
+                title.strip() in ("Rank", "accuracy")
+            )
+        page.keyboard.press("Escape")
+        score = page.locator("table.board tbody td:visible").last.inner_text()
+        wanted = {
+            "for a spreadsheet": f"Rank\tAlgorithm\taccuracy\nbound\tjoint\t{score}",
+            "as Markdown": f"| Rank | Algorithm | accuracy |\n| --- | --- | --- |\n| bound | joint | {score} |",
+        }
+        for name, text in wanted.items():
+            page.locator(".menu summary", has_text="Copy").click()
+            page.get_by_role("button", name=name).click()
+            page.locator("#found").get_by_text("Copied").wait_for()
+            assert page.evaluate("navigator.clipboard.readText()") == text
+        page.locator(".menu summary", has_text="Copy").click()
+        page.get_by_role("button", name="as LaTeX").click()
+        page.wait_for_timeout(50)
+        copied = page.evaluate("navigator.clipboard.readText()")
+        latex = score.replace("±", "$\\pm$")
+        assert f"bound & joint & {latex} \\\\" in copied
+        page.locator(".menu summary", has_text="Copy").click()
+        with page.expect_download() as got:
+            page.get_by_role("button", name="save as CSV").click()
+        assert got.value.path().read_text() == f"Rank,Algorithm,accuracy\nbound,joint,{score}\n"
+
+
+def test_the_pointer_reads_the_nearest_value_of_a_line(page: Any) -> None:
+    figure = page.locator("figure.card", has_text="Learning: accuracy")
+    line = figure.locator("g.series:not(.off)").first
+    values = line.get_attribute("data-values").split("|")
+    for place in (0, len(values) - 1):
+        line.dispatch_event("pointermove", {"clientX": 0 if place == 0 else 4000, "clientY": 300})
+        assert page.locator("#tip").inner_text() == f"method 7, after round {values[place]}"
+
+
+def test_on_a_phone_rank_name_and_score_are_in_sight(browser: Any, file: Path) -> None:
+    for page in opened(browser, file, viewport={"width": 390, "height": 800}):
+        row = page.locator("table.board tbody tr").nth(1)
+        ends = [
+            box["x"] + box["width"] for box in (cell.bounding_box() for cell in row.locator("td:visible").all()[:3])
+        ]
+        assert row.locator("td:visible").nth(1).locator(".name").count() == 1
+        assert max(ends) <= 390
+        assert row.bounding_box()["y"] < 400
+        wide = page.locator("figure.card svg:visible").evaluate_all(
+            "all => all.map((one) => one.getBoundingClientRect().right)"
+        )
+        assert max(wide) <= 390
+
+
+def test_heads_and_names_stay_in_sight(browser: Any, file: Path) -> None:
+    for page in opened(browser, file, viewport={"width": 700, "height": 420}):
+        table = page.locator(".board-scroll")
+        table.evaluate("one => { one.scrollTop = 200; one.scrollLeft = 300; }")
+        frame = table.bounding_box()
+        head = page.locator("table.board th.n").bounding_box()
+        assert abs(head["y"] - frame["y"]) < 2
+        assert abs(head["x"] - frame["x"]) < 2
 
 
 def test_a_column_explains_itself_to_pointer_and_keyboard(page: Any) -> None:
@@ -127,25 +270,16 @@ def test_a_column_explains_itself_to_pointer_and_keyboard(page: Any) -> None:
     assert not tip.is_visible()
 
 
-def test_constant_columns_come_and_go(page: Any) -> None:
+def test_columns_come_and_go(page: Any) -> None:
     head = page.locator("table.board th", has_text="Dataset")
     assert not head.is_visible()
-    page.locator("button.more").click()
+    page.locator(".menu summary", has_text="Columns").click()
+    box = page.locator("#columns label", has_text="Dataset").locator("input")
+    box.check()
     assert head.is_visible()
-    page.locator("button.more").click()
+    box.uncheck()
     assert not head.is_visible()
-
-
-def test_lines_are_switched_by_their_boxes(page: Any) -> None:
-    figure = page.locator("figure.card", has_text="Learning: accuracy")
-    assert figure.locator("g.series:visible").count() == 10
-    figure.get_by_role("button", name="all").click()
-    assert figure.locator("g.series:visible").count() == 15
-    figure.get_by_role("button", name="none").click()
-    assert figure.locator("g.series:visible").count() == 0
-    figure.locator("input").first.focus()
-    page.keyboard.press("Space")
-    assert figure.locator("g.series:visible").count() == 1
+    assert page.evaluate("location.hash") == ""
 
 
 def test_heatmaps_turn_into_differences_and_tell_their_numbers(page: Any) -> None:
@@ -184,15 +318,22 @@ def test_nothing_sticks_out_sideways(browser: Any, file: Path, look: str, width:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_on_paper_what_is_closed_is_open(page: Any) -> None:
+def test_on_paper_all_is_said_and_nothing_is_cut(page: Any) -> None:
     # What Ctrl+P tells the page; the other way round it is as it was.
-    closed = page.locator("details.card:not([open])")
+    closed = page.locator(":is(#notes, #failures) details.card:not([open])")
     before = closed.count()
     assert before > 0
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert closed.count() == 0
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert closed.count() == before
+    # Nothing is wider than the paper: 190 mm of 96 pixels an inch.
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    wide = "[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)"
+    assert max(page.evaluate(wide)) <= 2
+    assert page.pdf(format="A4", prefer_css_page_size=True).count(b"/Type /Page\n") <= 6
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

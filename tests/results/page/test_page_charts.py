@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from ianvs.base.types import CaseResult, ScoreMatrix
+from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import find
 from ianvs.results.report.charts.heatmaps import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
 from ianvs.results.report.charts.shown_rows import shown_rows
@@ -27,7 +28,7 @@ from ianvs.results.report.row_scores import (
 )
 from tests.results.page.page_cases import learned, page_of
 from tests.results.page.reading import Element, read
-from tests.results.report.report_cases import board, matrix
+from tests.results.report.report_cases import METRICS, board, matrix
 from tests.results.report.test_line_styles import contrast
 
 
@@ -182,20 +183,20 @@ def test_each_row_has_its_line_in_every_picture_and_a_box_to_switch_it() -> None
     cases = [learned(f"method {n}", rounds=3) for n in range(14)]
     rows = shown_rows(board(cases, (("accuracy", True),)), "")
     page = read(page_of(cases))
+    (table,) = page.all("table", class_="board")
+    lines = {row.attributes["data-of"]: row for row in table.all("tr") if "data-of" in row.attributes}
+    assert list(lines) == [one.id for one in rows]
+    assert all(len(list(row.all("input", type="checkbox"))) == 1 for row in lines.values())
     figure = next(one for one in page.all("figure") if "Learning" in one.text)
-    lines = list(figure.all("g", class_="series"))
-    boxes = list(figure.all("input"))
-    assert {line.attributes["data-row"] for line in lines} == {one.id for one in rows}
-    assert [box.attributes["data-series"] for box in boxes] == [one.id for one in rows]
-    on = {box.attributes["data-series"] for box in boxes if "checked" in box.attributes}
-    assert on == {line.attributes["data-row"] for line in lines if "off" not in line.attributes["class"]}
-    assert len(on) == 10
+    drawn = {line.attributes["data-row"]: line for line in figure.all("g", class_="series")}
+    assert drawn.keys() == lines.keys()
+    assert sum("off" not in line.attributes["class"] for line in drawn.values()) == 10
     looks = set()
-    for line, label in zip(lines, figure.all("label"), strict=True):
-        (drawn,), (dot,), (sample,) = (
-            list(one.all("path", class_=kind)) for one, kind in ((line, "line"), (line, "dot"), (label, "dot"))
-        )
-        looks.add((drawn.attributes.get("stroke-dasharray"), dot.attributes["class"], sample.attributes["d"]))
+    for one in rows:
+        (line,), (dot,) = (list(drawn[one.id].all("path", class_=kind)) for kind in ("line", "dot"))
+        (sample,) = lines[one.id].all("path", class_="dot")
+        assert sample.attributes["class"] == dot.attributes["class"]
+        looks.add((line.attributes.get("stroke-dasharray"), dot.attributes["class"], sample.attributes["d"]))
     assert len(looks) == 14
 
 
@@ -247,3 +248,29 @@ def test_markers_stand_around_their_point_and_differ() -> None:
             corners = np.array(re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", d), dtype=float)
             assert np.abs(corners - 100).max() <= 15, shape
             assert corners.mean(axis=0) == pytest.approx([100, 100], abs=4)
+
+
+def test_a_paradigm_says_what_is_drawn_of_it_and_what_first() -> None:
+    def titles(paradigm: str, metrics: tuple[Metric, ...] = METRICS) -> tuple[list[str], list[str]]:
+        cases = [
+            replace(one, metrics={**one.metrics, "latency_ms": 5.0 + n})
+            for n, name in enumerate(("a", "b"))
+            for one in (learned(name, paradigm=paradigm),)
+        ]
+        table = board(cases, (("accuracy", True),), metrics=metrics)
+        page = read(page_of(cases, table=table))
+        (ranking,) = page.all("section", class_="ranking")
+        of = [[one.text for one in part.all("figcaption")] for part in (ranking, page)]
+        return of[0], of[1]
+
+    latency = Metric("latency_ms", "score", "What it took.", higher_is_better=False)
+    first, whole = titles("jointinference", (*METRICS, latency))
+    assert first == ["accuracy against latency_ms"]
+    assert not any("Learning" in title or "Stability" in title for title in whole)
+    first, whole = titles("lifelonglearning")
+    assert first == ["a", "b"]  # the matrix of each row
+    assert any("Learning" in title for title in whole)
+    first, _ = titles("incrementallearning")
+    assert first == ["accuracy"]
+    # A paradigm that is not ours, and says nothing.
+    assert titles("somebody's")[0] == ["accuracy"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import time
 import webbrowser
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from PIL import Image
 import ianvs
 from ianvs.cli import main
 from ianvs.results.report.scenes import colours
+from ianvs.store import CaseStore
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS
 from tests.jobs import write_job
 from tests.results.page.reading import Element, read
@@ -29,7 +32,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
         hyperparameters="",
         testenv=TESTENV,
         sort_by="[{mIoU: descend}]\n    save_mode: selected_only",
-        job="seeds: [0]\nengine: inline",
+        job="seeds: [0, 1]\nengine: inline",
     )
     assert ianvs.run(path).exit_code == 0
     return path
@@ -90,6 +93,36 @@ def test_the_command_writes_the_page_alone_and_opens_it(
     shown = capsys.readouterr().out
     assert "report.html" in shown
     assert "Rank" not in shown
+
+
+def test_a_watched_page_tells_what_runs_until_nothing_does(
+    job: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = ianvs.plan(job)
+    case = next(iter(plan)).case.id
+    said = {
+        "pid": 1,
+        "since": 0.0,
+        "round": 2,
+        "rounds": 3,
+        "doing": "training",
+        "fraction": 0.4,
+        "numbers": {"loss": 0.5},
+    }
+    pages: list[str] = []
+
+    def pause(_: float) -> None:
+        pages.append(page_of(job).read_text())
+
+    monkeypatch.setattr(CaseStore, "running", lambda _, id_: said if id_ == case and not pages else None)
+    monkeypatch.setattr("ianvs.cli.stored_commands.time", SimpleNamespace(sleep=pause, time=time.time))
+    assert main(["report", "-f", str(job), "--watch"]) == 0
+    (page,) = pages
+    assert "round 2 of 3, training for" in page
+    assert "40%, loss 0.5" in page
+    assert 'http-equiv="refresh"' in page
+    assert 'http-equiv="refresh"' not in page_of(job).read_text()
+    assert "report.html" in capsys.readouterr().out
 
 
 def test_without_a_browser_the_command_says_so(

@@ -63,6 +63,9 @@ class JointInference(Paradigm):
         "cloudmodel": Learner,
         "hard_example_mining": Router,
     }
+    pictures: ClassVar[tuple[str, ...]] = (
+        *("against latency_ms", "against uploaded_bytes", "against edge_share", "how sure", "training", "costs"),
+    )
 
     def train(self, step: int, session: Session) -> None:
         for data in session.feed(step):

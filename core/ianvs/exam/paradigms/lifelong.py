@@ -34,6 +34,7 @@ class LifelongLearning(Paradigm):
         "inferred_samples": Measure("Samples that arrived and were looked at."),
         "transferred_samples": Measure("Samples that were sent on for training."),
     }
+    pictures: ClassVar[tuple[str, ...]] = ("matrices", *(kind for kind in Paradigm.pictures if kind != "matrices"))
 
     def train(self, step: int, session: Session) -> None:
         model, recogniser = session.module("basemodel"), self._recogniser(session)

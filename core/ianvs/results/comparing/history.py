@@ -238,7 +238,7 @@ def draw_history(history: History, file: Path) -> Path:
 def history_picture(history: History) -> Picture:
     """Exams below each other; a row has one line style in all of them, and no two rows look the same."""
     labels = list(dict.fromkeys(line.label for line in history.lines))
-    styles = dict(zip(labels, line_styles(False for _ in labels), strict=True))
+    styles = dict(zip(labels, line_styles((label, False) for label in labels), strict=True))
     of_exams: dict[str, list[HistoryLine]] = {}
     for line in history.lines:
         of_exams.setdefault(line.testenv, []).append(line)

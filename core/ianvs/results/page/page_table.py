@@ -3,54 +3,104 @@ stands below the pictures: failures with their logs, where it ran, the configura
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import yaml
 from markupsafe import Markup
 
 from ianvs.base.secrets import hide_secrets
 from ianvs.results.report.charts.points import rank_bar
+from ianvs.results.report.charts.shown_rows import ShownRow, legend_sample
 from ianvs.results.report.document import Cell, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.ranking_table import TOLD_ONCE
 
 _HIDDEN_WHEN_CONSTANT = (*TOLD_ONCE, "testenv")
-_ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adopted", "overlap")  # paper doesn't scroll
+_AT_FIRST = (
+    "rank",
+    "tier",
+    "algorithm",
+    "metric",
+    "published",
+    "agrees",
+    "adopted",
+    "overlap",
+    "seeds",
+    "pareto",
+    "status",
+)
+_COSTS_AT_FIRST = ("train_seconds", "peak_memory_mb")
 
 
-def page_tables(document: Document) -> list[dict[str, object]]:
-    """One for each exam. columns: (id, classes for the style sheet, column of the document). rows: (how it is marked,
-    cells); a cell is (cell of the document, what its column sorts by, picture). same: (title, text) of hidden columns.
-    """
+@dataclass(frozen=True)
+class PageColumn:
+    """id: of its explanation. classes: for the style sheet. off: not shown at first. best: "high", "low" or "", which
+    values a first click brings to the top."""
+
+    id: str
+    column: TableColumn
+    classes: str
+    off: bool
+    best: str
+
+
+def page_tables(
+    document: Document, shown: Iterable[ShownRow], links: Mapping[str, str] = MappingProxyType({})
+) -> list[dict[str, object]]:
+    """One for each exam. columns: PageColumn. rows: (TableRow, sample of its line, file of its cases, cells); a cell is
+    (text, what its column sorts by where the text doesn't say it, picture). same: (title, text) of columns that say one
+    thing. shown: the rows that are drawn. links: by id of a row the file of its cases."""
+    samples = {one.id: legend_sample(one.style) for one in shown}
     found = document.tables_of("exam ranking") or [document.ranking]
-    return [_page_table(table, number) for number, table in enumerate(found) if table.rows]
+    return [_page_table(table, number, samples, links) for number, table in enumerate(found) if table.rows]
 
 
-def _page_table(table: Table, number: int) -> dict[str, object]:
+def _page_table(
+    table: Table, number: int, samples: Mapping[str, Markup], links: Mapping[str, str]
+) -> dict[str, object]:
     """number: of the exam, which makes ids unique."""
     columns, same = [], []
     for place, column in enumerate(table.columns):
-        hidden = column.blank or (column.constant and len(table.rows) > 1 and column.kind in _HIDDEN_WHEN_CONSTANT)
-        told = {
-            "right": column.align == "right" and column.kind != "rank",
-            "constant": hidden,
-            "row-name": column.kind == "algorithm",  # it stays in sight
-            "minor": column.kind not in _ON_PAPER and not column.telling,
-        }
-        columns.append((f"t{number}c{place}", " ".join(name for name, holds in told.items() if holds), column))
-        if hidden and column.texts[0]:
+        constant = column.blank or (column.constant and len(table.rows) > 1 and column.kind in _HIDDEN_WHEN_CONSTANT)
+        wanted = column.kind in _AT_FIRST or column.telling or column.key in _COSTS_AT_FIRST
+        name = column.kind == "algorithm"
+        classes = "n" if name else "r" if column.align == "right" and column.kind != "rank" else column.kind
+        better = column.source.higher_is_better if column.source else None
+        best = "high" if better else "low" if better is False or column.kind == "cost" else ""
+        columns.append(PageColumn(f"t{number}c{place}", column, classes, constant or not wanted, best))
+        if constant and column.texts[0]:
             same.append((column.title, column.texts[0]))
-    marks = ("lacking" if row.mark in ("failed", "unfinished") else row.mark for row in table.rows)
-    rows = list(zip(marks, zip(*map(_cells, table.columns), strict=True), strict=True))
+    cells = zip(*map(_cells, table.columns), strict=True)
+    rows = [(row, samples.get(row.id), links.get(row.id, ""), of) for row, of in zip(table.rows, cells, strict=True)]
     return {"exam": table.rows[0].exam, "columns": columns, "rows": rows, "same": same}
 
 
-def _cells(column: TableColumn) -> Iterator[tuple[Cell, float | str | None, Markup | None]]:
+def right_aligned(table: Mapping[str, Any]) -> str:
+    """The rule of a style sheet for columns of numbers: a class at each of their cells would take more room."""
+    places = ",".join(f":nth-child({n})" for n, one in enumerate(table["columns"], 1) if one.classes == "r")
+    return f"td:is({places}){{text-align:right}}"
+
+
+def _cells(column: TableColumn) -> Iterator[tuple[str, str | None, Markup | None]]:
     for place, cell in enumerate(column.cells):
         # What takes no rank keeps its place among the others.
-        sort = float(place) if column.kind == "rank" else _sort(cell)
-        yield cell, sort, rank_bar(*cell.ranks) if cell.ranks else None
+        sort = place if column.kind == "rank" else _sort(cell)
+        said = None if _reads_as(cell.text, sort) else f"{sort:.9g}"
+        yield cell.text, said, rank_bar(*cell.ranks) if cell.ranks else None
+
+
+def _reads_as(text: str, sort: float | str | None) -> bool:
+    """Whether a script finds `sort` in the text."""
+    if isinstance(sort, str | None):
+        return True
+    try:
+        return float(text) == sort
+    except ValueError:
+        return False
 
 
 def _sort(cell: Cell) -> float | str | None:
@@ -77,11 +127,11 @@ def failed_groups(
     """
     logs = ((group, group.first) for group in groups[:_MOST])
     return [
-        (group, _log_tail(first.log, hidden.get(first.id, {})) if first and first.log else "") for group, first in logs
+        (group, log_tail(first.log, hidden.get(first.id, {})) if first and first.log else "") for group, first in logs
     ]
 
 
-def _log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
+def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
     """The last lines of a log, without secrets; "" where it can't be read."""
     try:
         with log.open("rb") as stream:

@@ -193,16 +193,16 @@ class Said:
 
 @dataclass
 class AskedQuestion:
-    """One question. by_row: (label, replies by round)."""
+    """One question. by_row: (id, label, replies by round)."""
 
     question: Question
-    by_row: list[tuple[str, dict[int, Said]]] = field(default_factory=list)
+    by_row: list[tuple[str, str, dict[int, Said]]] = field(default_factory=list)
 
     @property
     def rounds(self) -> list[int]:
         """Those after which any row replied; the untrained model mostly doesn't."""
-        told = {n for _, said in self.by_row for n, one in said.items() if one.pieces is not None}
-        return sorted(told | {n for _, said in self.by_row for n in said if n})
+        told = {n for *_, said in self.by_row for n, one in said.items() if one.pieces is not None}
+        return sorted(told | {n for *_, said in self.by_row for n in said if n})
 
 
 class PageReplies:
@@ -240,7 +240,7 @@ class PageReplies:
                 asked = replies[0].question
                 cut = replace(asked, prompt=_cut(asked.prompt), expected=_cut(asked.expected))
                 found.setdefault(name, AskedQuestion(cut))
-                found[name].by_row.append((one.label, _through_rounds(replies)))
+                found[name].by_row.append((one.id, one.label, _through_rounds(replies)))
         return list(found.values())
 
 

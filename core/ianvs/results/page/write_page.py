@@ -5,18 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
-from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables
+from ianvs.results.page.case_pages import case_files, write_case_pages
+from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables, right_aligned
 from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
 from ianvs.results.page.reply_file import write_reply_file
 from ianvs.results.report.build_document import document_of
@@ -54,6 +56,7 @@ def write_page(
     title: str = "Leaderboard",
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
+    running: Sequence[str] = (),
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/report.html, and replies.csv(.gz) beside it where the job has conversations.
 
@@ -61,9 +64,16 @@ def write_page(
     behind it, read only for pictures and conversations, twice at most. workspace: where they are stored.
     """
     exams = Exams(workspace)
-    text = page_text(leaderboard, passed, results, exams, title=title, command=command, provenance=provenance)
     page = report_folder(directory) / "report.html"
+    about: dict[str, Any] = {"title": title, "command": command, "provenance": provenance, "running": running}
+    text = page_text(leaderboard, passed, results, exams, links=case_files(leaderboard), **about)
     write_atomic(page, text.encode())
+    shown = {
+        one.key: one for exam in {row.testenv for row in leaderboard.rows} for one in shown_rows(leaderboard, exam)
+    }
+    style = _style()
+    render = partial(_template("cases.html.j2").render, title=title, style=Markup(style), policy=_policy(style))
+    write_case_pages(leaderboard, shown, results, page.parent, render)
     pieces = list(reply_pieces(complete_rows(leaderboard), results, exams)) if exams.any_questions else []
     replies = write_reply_file(page.parent, [("header", [csv_of([HEADER])]), *pieces] if pieces else [])
     return (page, replies) if replies else (page,)
@@ -90,7 +100,13 @@ class Scenes:
         lines = [
             (test, [(head, png_uri(_small(head, cell))) for head, cell in cells.items()]) for test, cells in found.lines
         ]
-        self.sheets[key] = {"label": one.label, "seed": result.case.seed, "lines": lines, "legend": found.legend}
+        self.sheets[key] = {
+            "id": one.id,
+            "label": one.label,
+            "seed": result.case.seed,
+            "lines": lines,
+            "legend": found.legend,
+        }
 
 
 def _small(head: str, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -114,8 +130,13 @@ def page_text(
     title: str = "Leaderboard",
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
+    links: Mapping[RowKey, str] = MappingProxyType({}),
+    running: Sequence[str] = (),
 ) -> str:
-    """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text."""
+    """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text.
+
+    links: of each row the file of its cases. running: sentences on what runs; with some the page renews itself.
+    """
     from jinja2.utils import htmlsafe_json_dumps
 
     document = document_of(leaderboard, title, command, provenance=provenance)
@@ -135,19 +156,28 @@ def page_text(
     pictures = []
     for number, (name, shown) in enumerate(of_exams.items()):
         scores, exam_key = of_scores[name], f"e{number}"  # which makes ids unique
+        charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
+        wanted, leads = charts.matrices
         maps = [
             heatmaps(f"{exam_key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
-            for n, found in enumerate(scores.values())
+            for n, found in enumerate(scores.values() if wanted else ())
         ]
         bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
-        charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
-        pictures.append({"exam": name, "charts": charts, "heatmaps": maps, "bars": bars})
-    return _template().render(
+        drawn: dict[str, object] = {"first": charts.first, "wide": charts.wide, "narrow": charts.narrow}
+        drawn |= {"panels": charts.panels, "panel_numbers": charts.panel_numbers, "left_out": charts.panels_left_out}
+        pictures.append({"exam": name, "heatmaps": maps, "leads": leads, "bars": bars, **drawn})
+    ids = {(row.id, row.algorithm): f"r{n}" for n, row in enumerate(leaderboard.rows)}
+    hrefs = {ids[key]: file for key, file in links.items()}
+    tables = page_tables(document, chain.from_iterable(of_exams.values()), hrefs)
+    style = _style() + "".join(f"#table{n} {right_aligned(table)}" for n, table in enumerate(tables))
+    return _template("page.html.j2").render(
         document=document,
         summary=_summary(leaderboard, names),
-        first=document.said("leader", *FIRST),
+        first=[*running, *document.said(*FIRST)],
+        renewed=bool(running),
+        leaders=[note for note in document.notes if note.kind == "leader"],
         notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
-        tables=page_tables(document),
+        tables=tables,
         differences=document.tables_of("how sure"),
         searches=[
             (table, parallel_chart(f"trials-{number}", study))
@@ -162,9 +192,9 @@ def page_text(
         configuration=configuration_text(provenance or {}),
         citation=citation(),
         matrices=htmlsafe_json_dumps(matrices.as_data(), separators=(",", ":")),
-        style=Markup(_style()),
-        script=Markup(_asset("page.js")),
-        policy=_policy(),
+        style=Markup(style),
+        script=Markup(_script()),
+        policy=_policy(style),
     )
 
 
@@ -180,18 +210,22 @@ def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def _asset(name: str) -> str:
     return files("ianvs.results.page").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    return "".join(map(_asset, ("begin.js", "table.js", "charts.js", "page.js")))
 
 
 def _style() -> str:
@@ -206,12 +240,10 @@ def _style() -> str:
     return own + "\n" + chart_style() + _asset("page.css")
 
 
-def _policy() -> str:
+def _policy(style: str) -> str:
     """What a browser lets the page do: use the style and the script that it came with, and nothing from anywhere."""
-    style, script = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (_style(), _asset("page.js"))
-    )
+    known = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, _script())]
     return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        f"default-src 'none'; img-src data:; style-src 'sha256-{known[0]}'; script-src 'sha256-{known[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )

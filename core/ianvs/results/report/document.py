@@ -82,11 +82,16 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of a ranking. settings: hyperparameters that tell rows of one algorithm apart, as "rate=0.1"."""
+    """One row of a ranking. settings: hyperparameters that tell rows of one algorithm apart, as "rate=0.1".
+
+    name: what it is called, in all tables and charts. id: of the row in charts.
+    """
 
     mark: RowMark
     exam: str
     settings: str
+    name: str
+    id: str
 
 
 @dataclass(frozen=True)

@@ -110,10 +110,6 @@ class LeaderboardRow:
         settings = self.settings(names)
         return f"{self.algorithm} ({settings})" if settings else self.algorithm
 
-    def label(self, names: Iterable[str]) -> str:
-        """ "ewc, strength=100"."""
-        return ", ".join(filter(None, (self.algorithm, self.settings(names))))
-
     @property
     def waiting(self) -> int:
         """Cases that have not run, or have not come to an end."""

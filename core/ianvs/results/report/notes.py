@@ -9,6 +9,7 @@ from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.ranking_table import mean_and_spread, varied
+from ianvs.results.report.row_names import row_names
 from ianvs.results.report.values import method_name
 from ianvs.results.stats.standing import unseen_failure
 
@@ -77,7 +78,7 @@ def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
 
 def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
     """Who is first in each exam, and how sure that is."""
-    metrics, telling = [name for name, _ in leaderboard.sort_by], varied(leaderboard)
+    metrics, names = [name for name, _ in leaderboard.sort_by], row_names(leaderboard.rows)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
     for exam in exams:
         rows = [row for row in leaderboard.rows if row.testenv == exam]
@@ -93,14 +94,16 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
         elif near:
             few = len(near) <= _SHOWN
             listed = (
-                ", ".join(row.label(telling) for row in near) if few else f"{len(near)} of the {len(others)} others"
+                ", ".join(names[row.id, row.algorithm] for row in near)
+                if few
+                else f"{len(near)} of the {len(others)} others"
             )
             sure = f"not separated from it: {listed}"
         else:
             sure = "separated from the next" if len(others) == 1 else f"separated from the {len(others)} others"
         leads = "leads so far" if any(row.waiting for row in rows) else "leads"
         score = mean_and_spread(first.metrics[metric], 3)
-        told = f"{first.label(telling)} {leads} with {metric} {score}; {sure}."
+        told = f"{names[first.id, first.algorithm]} {leads} with {metric} {score}; {sure}."
         yield Note("leader", told, exam if len(exams) > 1 else "", "testenv")
 
 

@@ -20,6 +20,7 @@ from ianvs.results.report.charts.svg import BOUND, LIGHT, PAGE, chart_style, num
 from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.row_names import row_names
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
 from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
 from ianvs.results.report.training_curves import TrainingCurves
@@ -43,7 +44,7 @@ def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], fold
 
 def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
     """What report.html draws, for all rows that lack no case. results: read once."""
-    rows = complete_rows(leaderboard)
+    rows, names = complete_rows(leaderboard), row_names(leaderboard.rows)
     means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     training = TrainingCurves()
     sheets = []
@@ -51,7 +52,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
         for collector in (means, parts, streams, training):
             collector.add(key, result)
         if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):
-            sheets.append(_scenes(rows[key], sheet))
+            sheets.append(_scenes(rows[key], names[key], sheet))
     by_part = parts.means(rows)
     heatmaps: list[Picture] = []
     bars: list[Picture] = []
@@ -59,7 +60,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
         shown = shown_rows(leaderboard, exam)
         scores = means.of_exam(rows, exam)
         charts = exam_charts("e", leaderboard, exam, shown, scores, training)
-        yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
+        yield from _named(exam, (*_stream(exam, shown, streams), *charts.first, *charts.wide, *charts.narrow))
         yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))
         heatmaps += [_heatmap(one, found[one.key]) for one in shown for found in scores.values() if one.key in found]
         bars += _named(exam, class_bars("b", exam, shown, by_part))
@@ -90,27 +91,32 @@ def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
         note = "An open circle is the score just after the test set's round, the mark that after the last round."
         note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
         title = f"What became of each test set, {score}"
-        yield Picture(f"kept-{file_part(exam)}{slug(score)}", title, grid(charts.panels, _PANELS_ACROSS), note)
+        yield Picture(
+            f"kept-{file_part(exam)}{slug(score)}",
+            title,
+            grid([(label, panel) for _, label, panel in charts.panels], _PANELS_ACROSS),
+            note,
+        )
 
 
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:
     row, scale = one.row, limits(found.values)
-    title = f"{method_name(row.algorithm, row.testenv)}: {found.score}" + (" (bound)" if row.bound else "")
+    title = f"{method_name(one.label, row.testenv)}: {found.score}" + (" (bound)" if row.bound else "")
     svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, scale)
     bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
     note = ", ".join(filter(None, (row.settings(), seeds)))
-    return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, note, bar)
+    return Picture(f"{_file_of_row(row, one.label)}-{slug(found.score)}", title, svg, note, bar)
 
 
-def _scenes(row: LeaderboardRow, sheet: SceneSheet) -> Picture:
-    title = f"{row.algorithm}: predictions after each round"
+def _scenes(row: LeaderboardRow, name: str, sheet: SceneSheet) -> Picture:
+    title = f"{name}: predictions after each round"
     note = ", ".join(filter(None, (row.settings(), f"seed {row.seeds[0]}")))
-    return Picture(f"{_file_of_row(row)}-scenes", title, sheet_png(sheet, title, note), note)
+    return Picture(f"{_file_of_row(row, name)}-scenes", title, sheet_png(sheet, title, note), note)
 
 
-def _file_of_row(row: LeaderboardRow) -> str:
-    return f"{slug(row.algorithm)}-{slug(row.id[:8])}"
+def _file_of_row(row: LeaderboardRow, name: str) -> str:
+    return f"{slug(name)}-{slug(row.id[:8])}"
 
 
 def standalone(picture: Picture) -> str:

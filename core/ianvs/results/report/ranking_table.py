@@ -2,14 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ianvs.results.report.columns import Column, published_summary
 from ianvs.results.report.document import Cell, RowMark, Table, TableColumn, TableRow
 from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.values import Value, cell_text, shown_number
+from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
+from ianvs.results.report.row_names import row_names
+from ianvs.results.report.values import Value, cell_text, decimals_for, shown_number
 from ianvs.results.stats import Summary
 
 _RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
@@ -25,15 +26,18 @@ def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
     """All rows; and, where there are several exams, those of each, whose numbers have decimals of their own."""
     yield ranking_table(leaderboard)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
-    telling = varied(leaderboard)
+    telling, names = varied(leaderboard), row_names(leaderboard.rows)
     for exam in exams if len(exams) > 1 else ():
         rows = tuple(row for row in leaderboard.rows if row.testenv == exam)
-        yield replace(ranking_table(replace(leaderboard, rows=rows), telling), kind="exam ranking", exam=exam)
+        yield replace(ranking_table(replace(leaderboard, rows=rows), telling, names), kind="exam ranking", exam=exam)
 
 
-def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None) -> Table:
-    """telling: hyperparameters that tell rows apart; None: those that do among these rows."""
+def ranking_table(
+    leaderboard: Leaderboard, telling: Sequence[str] | None = None, names: Mapping[RowKey, str] | None = None
+) -> Table:
+    """telling: hyperparameters that tell rows apart. names: of all rows of the job. None: those of these rows."""
     telling = varied(leaderboard) if telling is None else telling
+    names = row_names(leaderboard.rows) if names is None else names
     sorting = [name for name, _ in leaderboard.sort_by]
     columns = []
     for column in leaderboard.columns:
@@ -53,9 +57,11 @@ def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None
             )
         )
     waited_for = {row.testenv for row in leaderboard.rows if row.waiting}
+    ids = {key: f"r{n}" for n, key in enumerate(names)}
+    keys = [(row.id, row.algorithm) for row in leaderboard.rows]
     rows = tuple(
-        TableRow(_mark(row, row.testenv not in waited_for), row.testenv, row.settings(telling))
-        for row in leaderboard.rows
+        TableRow(_mark(row, row.testenv not in waited_for), row.testenv, row.settings(telling), names[key], ids[key])
+        for row, key in zip(leaderboard.rows, keys, strict=True)
     )
     return Table("ranking", tuple(columns), rows=rows)
 
@@ -169,12 +175,16 @@ def _summary(row: LeaderboardRow, column: Column) -> Summary | None:
 
 
 def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
-    """One number of decimals for a column, so that its numbers stand under each other: fewer where they are large."""
-    means = [abs(s.mean) for s in summaries if s is not None and s.mean is not None]
-    largest = max(means, default=0.0)
+    """One number of decimals for a column, so that its numbers stand under each other: fewer where they are large, and
+    those alone that the smallest standard error leaves."""
+    known = [s for s in summaries if s is not None and s.mean is not None]
+    largest = max((abs(s.mean or 0.0) for s in known), default=0.0)
+    errors = [s.std / math.sqrt(s.n) for s in known if s.std and s.n]
     if 0 < largest < 0.1**precise:  # a column of small numbers must not read 0.000
-        return min(precise + math.ceil(-math.log10(largest)), 12)
-    return precise if largest < 10 else 1 if largest < 1000 else 0
+        precise = min(precise + math.ceil(-math.log10(largest)), 12)
+    elif largest >= 10:
+        precise = 1 if largest < 1000 else 0
+    return min(precise, decimals_for(min(errors))) if errors else precise
 
 
 def mean_and_spread(summary: Summary | None, decimals: int, spread: bool = True) -> str:

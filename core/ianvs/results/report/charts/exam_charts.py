@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from ianvs.exam.paradigms import PARADIGMS, Paradigm
 from ianvs.results.report.charts.critical_difference import groups_not_apart
 from ianvs.results.report.charts.lines import curve_chart, interval_chart, stream_chart
 from ianvs.results.report.charts.points import Point, point_chart
@@ -22,9 +23,10 @@ from ianvs.results.report.values import fit, shown_number, slug
 from ianvs.results.stats.pairs import comparison_bars
 
 _MOST_INTERVALS = 40
-_MOST_PANELS = 24
+_MOST_PANELS = 12
 _PLACES = 50  # test sets of a panel
-_MOST_NUMBERS = 8_000  # cells of a table beside a picture
+_MOST_NUMBERS = 1_500  # cells of a table beside a picture
+_WIDE = ("how sure", "learning", "training")  # kinds that need room
 _COSTS = (("train_cpu_seconds", "processor seconds of training"), ("peak_memory_mb", "peak memory, MB"))
 
 Parts = Mapping[tuple[str, str, str], Mapping[RowKey, Mapping[str, float]]]  # ClassScores.means
@@ -38,14 +40,17 @@ def file_part(exam: str) -> str:
 
 @dataclass(frozen=True)
 class ExamCharts:
-    """wide: differences and scores with their intervals, learning curves. narrow: rows as points. panels: what became
-    of each test set, (label, svg) of the first rows, with the numbers of all."""
+    """first: the most telling, none where that are the score matrices. wide: the others, but for those that show rows
+    as points, which are narrow. panels: what became of each test set, (id, label, svg) of the first rows, with the
+    numbers of all. matrices: whether score matrices are wanted, and whether first."""
 
+    first: list[Picture]
     wide: list[Picture]
     narrow: list[Picture]
-    panels: list[tuple[str, Markup]]
+    panels: list[tuple[str, str, Markup]]
     panel_numbers: Table | None
     panels_left_out: int
+    matrices: tuple[bool, bool]
 
 
 def exam_charts(
@@ -56,18 +61,39 @@ def exam_charts(
     scores: Mapping[str, Scores],
     training: TrainingCurves,
 ) -> ExamCharts:
-    """key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
+    """The kinds that the paradigm of the exam's rows names (`Paradigm.pictures`), in its order.
+
+    key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
     first = next(iter(scores.values()), {})
     whole = (found for name, found in scores.items() if not name.startswith(BY_PART))
-    curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(whole))
+
+    def of(kind: str) -> Iterator[Picture]:
+        if kind == "how sure":
+            yield from _how_sure(f"{key}i", leaderboard, exam, rows)
+        elif kind == "learning":
+            curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(whole))
+            yield from (one for one in curves if one)
+        elif kind == "training":
+            yield from _told(f"{key}t", exam, rows, training)
+        elif kind == "stability":
+            yield from _stability(f"{key}p", exam, rows, first)
+        elif kind == "costs":
+            yield from _costs(f"{key}k", leaderboard, exam, rows)
+        else:
+            yield from _against(f"{key}x{slug(kind)}", leaderboard, exam, rows, kind.removeprefix("against "))
+
+    paradigm = next((one.row.paradigm for one in rows if one.row.competes), "")
+    kinds = PARADIGMS.get(paradigm, Paradigm).pictures
+    drawn = {kind: list(of(kind)) for kind in kinds if kind != "matrices"}
+    leads = next((kind for kind in kinds if (any(scores.values()) if kind == "matrices" else drawn[kind])), "")
+    head = drawn.get(leads, [])[:1]
+    rest = [(kind, one) for kind, found in drawn.items() for one in found if one not in head]
     return ExamCharts(
-        [
-            *_how_sure(f"{key}i", leaderboard, exam, rows),
-            *(one for one in curves if one),
-            *_told(f"{key}t", exam, rows, training),
-        ],
-        [*_stability(f"{key}p", exam, rows, first), *_costs(f"{key}k", leaderboard, exam, rows)],
-        *_panels(f"{key}f", rows, first),
+        head,
+        [one for kind, one in rest if kind in _WIDE],
+        [one for kind, one in rest if kind not in _WIDE],
+        *_panels(f"{key}f", rows, first if "stability" in kinds else {}),
+        ("matrices" in kinds, leads == "matrices"),
     )
 
 
@@ -185,6 +211,22 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
             yield _of_points(file, title, svg, note, (name, column), points)
 
 
+def _against(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], metric: str) -> Iterator[Picture]:
+    """The score that rows are ranked by against another metric of theirs, where the testenv has it."""
+    column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
+    found = next((one for one in leaderboard.columns if one.kind == "metric" and one.key == metric), None)
+    if not column or found is None or metric == column:
+        return
+    up = bool(found.higher_is_better)
+    means = [(one, one.row.mean(metric), one.row.mean(column)) for one in rows]
+    points = [Point(one, x, y) for one, x, y in means if x is not None and y is not None]
+    title = f"{column} against {found.title}"
+    if svg := point_chart(key, points, found.title, column, title, x_up=up, y_up=falls, of_costs=not up):
+        note = "" if up else "The line is the Pareto front of these means, with no allowance for noise."
+        file = f"{slug(metric)}-{file_part(exam)}{slug(column)}"
+        yield _of_points(file, title, svg, note, (found.title, column), points)
+
+
 def _of_points(
     file: str, title: str, svg: Markup, note: str, axes: tuple[str, str], points: Sequence[Point]
 ) -> Picture:
@@ -192,7 +234,9 @@ def _of_points(
     return Picture(file, title, svg, note, series([point.one for point in points], every=True), numbers)
 
 
-def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tuple[str, Markup]], Table | None, int]:
+def _panels(
+    key: str, rows: Sequence[ShownRow], scores: Scores
+) -> tuple[list[tuple[str, str, Markup]], Table | None, int]:
     known = [
         (one, found) for one in rows if (found := scores.get(one.key)) and found.per_round and len(found.tests) > 1
     ]
@@ -200,7 +244,7 @@ def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tu
         return [], None, 0
     scale = nice_scale([value for _, found in known for value in found.values[1:].ravel().tolist()], 4, unit=True)
     some = known[:_MOST_PANELS]
-    panels = [(one.label, _forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
+    panels = [(one.id, one.label, _forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
     longest = max((found for _, found in known), key=lambda found: len(found.tests))
     lines = []
     for one, found in known:

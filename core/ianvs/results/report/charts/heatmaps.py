@@ -24,7 +24,8 @@ _CELL = (46, 25)  # pixels
 _LARGE = 300  # pixels, the longer side of a heatmap without numbers
 _LABEL = 15  # characters
 _MOST_CELLS = 400_000  # of all heatmaps of a page: what a browser opens in a second or two
-_MOST_NUMBERED = 12_000  # of them that are drawn with their numbers, each some 250 characters
+_MOST_NUMBERED = 4_000  # of them that are drawn with their numbers, each some 250 characters
+_MOST_MAPS = 24  # of a page; a single score has at least ten
 _MOST_STORED = 1_500_000  # cells of score matrices that a page holds: some 6 MB
 _ABOUT = "Rows: after each round, the untrained model first. Columns: test sets."
 _GREY = (0xE4, 0xE4, 0xE4)  # what was not evaluated
@@ -234,7 +235,9 @@ def heatmaps(
     numbers. difference: to the baseline."""
     shown = [one for one in rows if one.key in scores]
     each = max(scores[one.key].values.size for one in shown)
-    some = shown[: max(1, _MOST_CELLS // groups // each)]  # those that are ranked first
+    some = shown[
+        : max(1, min(_MOST_CELLS // groups // each, max(10, _MOST_MAPS // groups)))
+    ]  # those that are ranked first
     numbered = len(some) * each <= _MOST_NUMBERED // groups
     base = next((one for one in shown if one.row.algorithm == baseline), None)
     base = base or next((one for one in shown if one.row.rank is not None), shown[0])
@@ -257,7 +260,7 @@ def heatmaps(
             told = f"{title}, less that of {base.label}"
             difference = heatmap_svg(f"{id_}d", differences[one.id], *names, told, around, DIVERGING, numbered)
         stored = id_ if matrices.add(id_, found) else ""
-        maps.append({"label": one.label, "svg": svg, "difference": difference, "matrix": stored})
+        maps.append({"id": one.id, "label": one.label, "svg": svg, "difference": difference, "matrix": stored})
     return {
         "score": first.score,
         "baseline": base.label,

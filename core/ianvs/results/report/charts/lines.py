@@ -32,6 +32,7 @@ from ianvs.results.report.values import fit
 
 _LABEL = 18  # characters of the name of a place
 _STEP = 24  # pixels, the least between two places
+_BANDED = 100  # lines up to which each has its band
 _MARKED = 12  # examinations up to which each is marked; of more, as many
 
 
@@ -50,14 +51,23 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     drawn = []
     for one, score in lines:
         places, mean, spread = [float(k) for k in range(len(score.learned))], score.learned, score.spread
+        told = [str(k) for k in range(1, len(mean) + 1)]
         if len(mean) == 1:  # it learned everything at once: a level beside the others, which learn in several rounds
             places = [0.0, round(frame.x.high - 0.35, 6)]
-            mean, spread = mean.repeat(2), spread.repeat(2)
-        said = f"{one.label}: {mean[0]:.3f} after the first round, {mean[-1]:.3f} after the last"
-        drawn.append(_line(frame, one, places, mean, spread, unit, said))
+            mean, spread, told = mean.repeat(2), spread.repeat(2), told * 2
+        drawn.append(_line(frame, one, places, mean, spread, unit, told, len(lines) <= _BANDED))
     about = f"{len(lines)} lines over {count} rounds. The table below the picture holds their numbers."
     y_name = f"mean {lines[0][1].score} on what was taught so far"
-    return figure(key, *frame.size, title, about, frame.drawn("after round", fit(y_name, 60)), *drawn, class_="chart")
+    return figure(
+        key,
+        *frame.size,
+        title,
+        about,
+        frame.drawn("after round", fit(y_name, 60)),
+        *drawn,
+        class_="chart",
+        data_across="after round",
+    )
 
 
 def stream_chart(
@@ -82,11 +92,23 @@ def stream_chart(
     ]
     drawn = []
     for one, line in shown:
-        said = f"{one.label}: {line.mean[0]:.3f} at first, {line.mean[-1]:.3f} at the end"
-        drawn.append(_line(frame, one, line.samples.tolist(), line.mean, line.spread, unit, said))
+        told = [f"{at:.4g}" for at in line.samples.tolist()]
+        drawn.append(
+            _line(frame, one, line.samples.tolist(), line.mean, line.spread, unit, told, len(shown) <= _BANDED)
+        )
     about = f"{len(shown)} lines. Upright lines are ends of rounds."
     axes = frame.drawn(across, fit(score, 60))
-    return figure(key, *frame.size, title, about, axes, tag("g", *upright, class_="axes"), *drawn, class_="chart")
+    return figure(
+        key,
+        *frame.size,
+        title,
+        about,
+        axes,
+        tag("g", *upright, class_="axes"),
+        *drawn,
+        class_="chart",
+        data_across="at",
+    )
 
 
 def _heights(lines: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[Scale, bool]:
@@ -104,21 +126,26 @@ def _line(
     mean: NDArray[np.float64],
     spread: NDArray[np.float64],
     unit: bool,
-    said: str,
+    told: Sequence[str],
+    banded: bool,
 ) -> Markup:
+    """told: which place each is, for the pointer. banded: with its spread and marks at all places."""
     low, high = mean - spread, mean + spread
     if unit:
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     points = [frame.at(x, float(y)) for x, y in zip(places, mean, strict=True)]
     parts = []
-    if spread.any() and not np.isnan(low).any():
+    if banded and spread.any() and not np.isnan(low).any():
         above = [frame.at(x, float(y)) for x, y in zip(places, high, strict=True)]
         below = [frame.at(x, float(y)) for x, y in zip(places, low, strict=True)]
         parts.append(tag("path", d=path([*above, *below[::-1]]) + "z", class_=classes("band", one.style)))
     parts.append(tag("path", d=path(points), class_=classes("line", one.style), stroke_dasharray=dash(one.style)))
     every = -(-len(points) // _MARKED)
-    parts.append(dots(one.style, points[::every]))
-    return tag("g", *parts, class_="series" if one.at_first else "series off", data_row=one.id, data_tip=said)
+    parts.append(dots(one.style, points[::every] if banded else points[-1:]))
+    both = zip(told, mean.tolist(), strict=True)
+    values = "|".join(f"{at}: {value:.4g}" for at, value in both if not math.isnan(value))
+    shown = "series" if one.at_first else "series off"
+    return tag("g", *parts, class_=shown, data_row=one.id, data_tip="", data_values=values)
 
 
 def places_chart(
@@ -174,15 +201,14 @@ def interval_chart(
         return Markup("")
     singles = [value for one in shown for value in by_seed.get(one.id, ()) if value is not None]
     inside = [*(centres[one.id] for one in shown), *singles, *([0.0] if zero else [])]
-    low, high = min(inside), max(inside)
-    spread = (high - low) or 1.0
     ends = [centres[one.id] + sign * margins[one.id] for one in shown if one.id in margins for sign in (-1, 1)]
-    # An interval of few seeds may be wider than everything that was measured: then it ends at the edge.
-    ends = [min(max(end, low - spread), high + spread) for end in ends]
+    if not zero and min(inside) >= 0 and max(inside) <= 1:  # of shares: none is below 0 or above 1
+        ends = [min(max(end, 0.0), 1.0) for end in ends]
     scale = nice_scale([*inside, *ends], wanted=6)
     tall = 24
     left = 14 + 6.6 * min(34, max(len(one.label) for one in shown))
-    frame = Frame(scale, ordinal_scale(()), left=left, top=6, width=520, height=tall * len(shown))
+    # Names and ticks stand above the rows, so that a page may cut rows off at the bottom.
+    frame = Frame(scale, ordinal_scale(()), left=left, top=42, width=520, height=tall * len(shown))
     bottom = frame.top + frame.height
 
     def at(value: float) -> float:
@@ -191,29 +217,32 @@ def interval_chart(
     parts = []
     for value, label in scale.ticks:
         parts.append(tag("path", d=f"M{num(at(value))} {num(frame.top)}V{num(bottom)}", class_="grid"))
-        parts.append(text(at(value), bottom + 17, label, "middle"))
+        parts.append(text(at(value), frame.top - 7, label, "middle"))
     if zero:
         parts.append(tag("path", d=f"M{num(at(0))} {num(frame.top)}V{num(bottom)}", class_="axis"))
     heights = {one.id: frame.top + (n + 0.5) * tall for n, one in enumerate(shown)}
     for one in shown:
         y, centre = heights[one.id], centres[one.id]
-        parts.append(text(left - 9, y + 4, fit(one.label, 34), "end"))
-        said = f"{one.label}: {centre:.4g}"
+        drawn = [text(left - 9, y + 4, fit(one.label, 34), "end")]
+        said = f"{centre:.4g}"
         if one.id in margins:
             a, b = centre - margins[one.id], centre + margins[one.id]
             said += f", {a:.4g} to {b:.4g}"
             line = f"M{num(at(a))} {num(y)}H{num(at(b))}"
             if scale.low <= a and b <= scale.high:
                 line += f"M{num(at(a))} {num(y - 4)}v8M{num(at(b))} {num(y - 4)}v8"
-            parts.append(tag("path", d=line, class_=classes("line", one.style)))
+            drawn.append(tag("path", d=line, class_=classes("line", one.style)))
         singles = [value for value in by_seed.get(one.id, ()) if value is not None]
-        parts += [tag("circle", cx=at(value), cy=y, r=2, class_="seed") for value in singles]
+        drawn += [tag("circle", cx=at(value), cy=y, r=2, class_="seed") for value in singles]
         dot = marker(one.style.marker, at(centre), y, 4)
-        parts.append(tag("path", d=dot, class_=classes("dot", one.style), data_tip=said))
-    drawn = [(heights[a], heights[b]) for a, b in joined if a in heights and b in heights]
+        drawn.append(tag("path", d=dot, class_=classes("dot", one.style)))
+        drawn.append(tag("rect", x=left, y=y - tall / 2, width=frame.width, height=tall, class_="reached"))
+        shown_first = "series" if one.at_first else "series off"
+        parts.append(tag("g", *drawn, class_=shown_first, data_row=one.id, data_tip=said))
+    groups = [(heights[a], heights[b]) for a, b in joined if a in heights and b in heights]
     right = left + frame.width + 10
-    for n, (first, last) in enumerate(drawn):
-        parts.append(tag("path", d=f"M{num(right + 7 * n)} {num(first - 5)}V{num(last + 5)}", class_="not-apart"))
-    parts.append(text(left + frame.width / 2, bottom + 35, name, "middle", class_="name"))
-    width = left + frame.width + 16 + 7 * len(drawn)
-    return figure(key, width, bottom + 42, title, about, *parts, class_="chart")
+    lines = [f"M{num(right + 7 * n)} {num(first - 5)}V{num(last + 5)}" for n, (first, last) in enumerate(groups)]
+    parts.append(tag("g", *(tag("path", d=line, class_="not-apart") for line in lines), class_="joins"))
+    parts.append(text(left + frame.width / 2, 14, name, "middle", class_="name"))
+    width = left + frame.width + 16 + 7 * len(groups)
+    return figure(key, width, bottom + 4, title, about, *parts, class_="chart", data_step=tall)

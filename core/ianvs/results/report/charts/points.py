@@ -50,7 +50,7 @@ def point_chart(
         parts.append(tag("path", d=path(corners), class_="front"))
     drawn = []
     for point in known:
-        said = f"{point.one.label}: {x_name} {point.x:.4g}, {y_name} {point.y:.4g}"
+        said = f"{x_name} {point.x:.4g}, {y_name} {point.y:.4g}"
         dot = dots(point.one.style, [frame.at(point.x, point.y)], 5)
         drawn.append(tag("g", dot, class_="series point", data_row=point.one.id, data_tip=said))
     names = _names(frame, known, corners) if len(known) <= _NAMED else []
@@ -128,7 +128,6 @@ def rank_bar(low: int, high: int, rank: int, count: int) -> Markup:
         dot,
         width=width,
         height=height,
-        viewBox=f"0 0 {num(width)} {num(height)}",
         role="img",
         aria_label=said,
         class_="ranks",

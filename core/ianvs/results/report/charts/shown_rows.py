@@ -8,7 +8,7 @@ from markupsafe import Markup
 from ianvs.results.report.charts.svg import LineStyle, classes, dash, line_styles, marker, tag
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.ranking_table import varied
+from ianvs.results.report.row_names import row_names
 
 _AT_FIRST = 10  # lines that can be told apart at a glance
 
@@ -27,14 +27,26 @@ class ShownRow:
 
 def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
     """The complete rows of an exam in their order; those that lack a case are in no picture."""
-    names = varied(leaderboard)
-    every = [(n, row) for n, row in enumerate(leaderboard.rows) if row.testenv == exam and row.complete]
-    styles = line_styles(row.bound for _, row in every)
-    found = []
-    for place, ((n, row), style) in enumerate(zip(every, styles, strict=True)):
-        label = row.label(names) + " (bound)" * row.bound
-        found.append(ShownRow(row, (row.id, row.algorithm), f"r{n}", label, style, place < _AT_FIRST))
+    names, styles = row_names(leaderboard.rows), row_styles(leaderboard)
+    found: list[ShownRow] = []
+    for n, row in enumerate(leaderboard.rows):
+        if row.testenv == exam and row.complete:
+            key = (row.id, row.algorithm)
+            style = styles[names[key], row.bound]
+            found.append(ShownRow(row, key, f"r{n}", names[key], style, len(found) < _AT_FIRST))
     return found
+
+
+def row_styles(leaderboard: Leaderboard) -> dict[tuple[str, bool], LineStyle]:
+    """By name and whether it is a reference: the same in every exam. Rows of one algorithm look alike but for their
+    dash, unless no other competes."""
+    names = row_names(leaderboard.rows)
+    several = len({row.algorithm for row in leaderboard.rows if not row.bound}) > 1
+    methods = {
+        (name, row.bound): row.algorithm if several else name
+        for name, row in zip(names.values(), leaderboard.rows, strict=True)
+    }
+    return dict(zip(methods, line_styles((method, bound) for (_, bound), method in methods.items()), strict=True))
 
 
 def legend_sample(style: LineStyle) -> Markup:
@@ -47,6 +59,11 @@ def legend_sample(style: LineStyle) -> Markup:
 def series(rows: Sequence[ShownRow], every: bool = False) -> list[dict[str, object]]:
     """What a legend of `rows` shows. every: all of them are on at first."""
     return [
-        {"id": one.id, "label": one.label, "sample": legend_sample(one.style), "on": every or one.at_first}
+        {
+            "id": one.id,
+            "label": one.label + " (bound)" * one.row.bound,
+            "sample": legend_sample(one.style),
+            "on": every or one.at_first,
+        }
         for one in rows
     ]

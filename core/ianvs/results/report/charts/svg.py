@@ -1,6 +1,7 @@
 """What charts are built of: SVG elements, styles that tell rows apart, and a frame with scales and grid lines."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,8 +11,9 @@ from markupsafe import Markup, escape
 
 from ianvs.results.report.values import shown_number
 
-LIGHT = ("#0072b2", "#d04a00", "#008761", "#b0468a", "#8f6a00", "#2a86c8")
-DARK = ("#56b4e9", "#ff8f4a", "#2fc79b", "#e894c8", "#e6b422", "#a3b1ff")
+LIGHT = ("#0a4fb4", "#c43c00", "#008a66", "#c94f9f", "#a59300", "#2c96f0", "#521a00", "#0b0e12")
+DARK = ("#7cc4f4", "#ff7f33", "#12b088", "#dd82c8", "#f0e442", "#4472e0", "#a4503c", "#ffffff")
+"""The hues of Okabe and Ito (2008), moved until no two are near each other to anybody, and all stand out."""
 PAGE = {"paper": "#ffffff", "ink": "#16191d", "soft": "#545b65", "grid": "#e6e9ed"}  # as page.css has them
 BOUND = ("#6b6b6b", "#a8a8a8")
 """The greys of references, which are no competitors: on a light and on a dark page."""
@@ -74,9 +76,18 @@ def slanted(x: float, y: float, said: str) -> Markup:
 
 
 def figure(
-    key: str, width: float, height: float, title: str, about: str, *children: Markup, class_: str = ""
+    key: str,
+    width: float,
+    height: float,
+    title: str,
+    about: str,
+    *children: Markup,
+    class_: str = "",
+    **data: object,
 ) -> Markup:
-    """A picture with a name and a description for those who don't see it. key: unique in the page."""
+    """A picture with a name and a description for those who don't see it. key: unique in the page. data: for the
+    page's script. data_step: how tall each row is, where they stand below each other at the picture's end: gaps of
+    those that are hidden are closed. data_across: what places of lines are, before their numbers."""
     return tag(
         "svg",
         tag("title", title, id=f"{key}-t"),
@@ -90,6 +101,7 @@ def figure(
         aria_labelledby=f"{key}-t",
         aria_describedby=f"{key}-d",
         class_=class_ or None,
+        **data,
     )
 
 
@@ -132,26 +144,24 @@ def dash(style: LineStyle) -> str | None:
     return " ".join(map(str, style.dash)) or None
 
 
-def line_styles(bounds: Iterable[bool]) -> list[LineStyle]:
-    """One style for each row, all different, however many there are. bounds: which rows are references."""
-    competitors, references = count(), count()
-    return [
-        _style(next(references), None) if bound else _style(*divmod(next(competitors), len(LIGHT))) for bound in bounds
-    ]
-
-
-def _style(turn: int, colour: int | None) -> LineStyle:
-    """The style of the `turn`-th line of a colour. Turns that have a marker in common differ in their dash.
-
-    Neighbouring lines differ in the marker, too: a line that goes through its colours begins with another marker each.
-    """
-    marker = MARKERS[(turn + (colour or 0)) % len(MARKERS)]
-    again = turn // len(MARKERS)
-    if again < len(_DASHES):
-        # 7 dashes and 8 + 1 have no common divisor: turn + again differs for all turns of a marker.
-        number = (turn + again + (colour is None)) % len(_DASHES)
-        return LineStyle(colour, _DASHES[number], marker)
-    return LineStyle(colour, (3 + again, 3), marker)
+def line_styles(lines: Iterable[tuple[str, bool]]) -> list[LineStyle]:
+    """One style for each line, all different, however many there are. Lines of one method have its colour and its
+    marker, and differ in their dash. lines: (method, whether it is a reference)."""
+    methods: dict[tuple[str, bool], tuple[int | None, str]] = {}
+    dashes, references = Counter[tuple[int | None, str]](), count()
+    found = []
+    for method in lines:
+        if method not in methods:
+            if method[1]:
+                methods[method] = None, MARKERS[next(references) % len(MARKERS)]
+            else:
+                turn, colour = divmod(sum(not bound for _, bound in methods), len(LIGHT))
+                methods[method] = colour, MARKERS[(turn + colour) % len(MARKERS)]
+        look = methods[method]
+        place = dashes[look] + method[1]  # references are never solid
+        dashes[look] += 1
+        found.append(LineStyle(look[0], _DASHES[place] if place < len(_DASHES) else (3 + place, 3), look[1]))
+    return found
 
 
 _MOST_LABELS = 12  # of places
