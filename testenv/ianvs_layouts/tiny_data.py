@@ -134,7 +134,7 @@ def _segmentation(folder: Path, part: str, name: str) -> Path:
         below = folder / _CITIES[n * len(_CITIES) // _SAMPLES[part]]
         below.mkdir(exist_ok=True)
         label = np.kron(noise.integers(0, _CLASSES, (3, 6)), np.ones((32, 32), int)).astype(np.uint8)
-        tones = np.stack([label * 30, 255 - label * 25, label * 67 % 256], axis=-1)
+        tones = np.stack([label * 30.0, 255 - label * 25.0, label * 67.0 % 256], axis=-1)
         _picture(below / f"{n:06}.png", np.clip(tones + noise.normal(0, 10, tones.shape), 0, 255))
         _picture(below / f"{n:06}TrainIds.png", label)
         lines.append(f"{below / f'{n:06}.png'} {below / f'{n:06}TrainIds.png'}")
