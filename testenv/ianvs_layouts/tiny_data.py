@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-_SAMPLES = {"train": 24, "test": 12}
-_ROUNDS = 2
+_SAMPLES = {"train": 16, "test": 12}
+_MOST = {"round": 1, "incremental_rounds": 2, "client_number": 2}
 _EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
 _RATES = ("learning_rate", "lr")
 _CITIES = ("aachen", "synthia_sim")  # a real and a simulated domain: examples tell them apart by the path
@@ -47,10 +47,10 @@ def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
     A grid of one configuration gets a second learning rate, if it has one: whether scores depend on anything is seen.
     """
     changed = []
-    for key in ("round", "incremental_rounds"):
-        if exam.get(key, 0) > _ROUNDS:
-            exam[key] = _ROUNDS
-            changed.append(f"{key} {_ROUNDS}")
+    for key, most in _MOST.items():
+        if exam.get(key, 0) > most:
+            exam[key] = most
+            changed.append(f"{key} {most}")
     for algorithm in algorithms:
         split = algorithm.get("lifelong_learning_data_setting", {})
         judged = exam.get("model_eval", {}).get("model_metric", {}).get("mode")
@@ -120,7 +120,7 @@ def _arrays(folder: Path, part: str, name: str) -> Path:
     lines = []
     for label in range(100):
         tone = np.array([label * 2, 255 - label * 2, label * 37 % 256])
-        pictures = np.clip(tone + noise.normal(0, 20, (4, 32, 32, 3)), 0, 255)
+        pictures = np.clip(tone + noise.normal(0, 20, (2, 32, 32, 3)), 0, 255)
         np.save(folder / f"class_{label}.npy", pictures.astype(np.uint8))
         lines.append(f"{folder / f'class_{label}.npy'}\t{label}")
     return _lines(folder / name, lines)
@@ -131,7 +131,7 @@ def _segmentation(folder: Path, part: str, name: str) -> Path:
     noise = _noise(part)
     lines = []
     for n in range(_SAMPLES[part]):
-        below = folder / _CITIES[n * len(_CITIES) // _SAMPLES[part]]
+        below = folder / _CITIES[n % 2]
         below.mkdir(exist_ok=True)
         label = np.kron(noise.integers(0, _CLASSES, (3, 6)), np.ones((32, 32), int)).astype(np.uint8)
         tones = np.stack([label * 30.0, 255 - label * 25.0, label * 67.0 % 256], axis=-1)

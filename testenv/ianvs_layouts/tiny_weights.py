@@ -1,7 +1,7 @@
 """Stand-ins for what examples of KubeEdge Ianvs expect of a machine: weights to download, and a card.
 
 Weights are random, of the right shapes, where the libraries keep what they have downloaded. Without a card calls of
-`cuda` are answered by the CPU. Neither changes a plugin; the table says which were used.
+`cuda` are answered by the CPU. Neither changes a plugin; the table says what its code may have used.
 """
 
 import re
@@ -22,10 +22,16 @@ def stand_ins(code: Path, folder: Path) -> tuple[dict[str, str], list[str]]:
             file.parent.mkdir(parents=True, exist_ok=True)
             make(file)
             said.append(f"random weights for {name}")
-    environment = {"TORCH_HOME": str(folder), "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "huggingface")}
-    if re.search(r"\.cuda\(|['\"]cuda|torch\.cuda\.", text):
-        environment["PYTHONPATH"] = str(Path(__file__).with_name("without_card"))
-        said.append("cuda on the CPU")
+    environment = {
+        "TORCH_HOME": str(folder),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(folder / "huggingface"),
+        "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",  # as before torch 2.6
+    }
+    for pattern, what in _OLDER.items():
+        if re.search(pattern, text):
+            environment["PYTHONPATH"] = str(Path(__file__).with_name("older_machine"))
+            said.append(what)
     return environment, said
 
 
@@ -36,6 +42,12 @@ def _resnet18(file: Path) -> None:
     torch.manual_seed(0)
     torch.save(resnet18(weights=None).state_dict(), file)
 
+
+_OLDER = {
+    r"\.cuda\(|['\"]cuda|torch\.cuda\.": "cuda on the CPU",
+    r"[\s(,]range=\(": "make_grid of an older torchvision",
+}
+"""What code asks for that older_machine/ brings, by how it looks."""
 
 _WEIGHTS: dict[str, Callable[[Path], None]] = {"resnet18-5c106cde.pth": _resnet18}
 """Files of torch's hub, by the name that plugins download them under."""
