@@ -2,7 +2,7 @@
 
 from sedna.common.class_factory import ClassFactory, ClassType
 
-WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+WORDS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 def next_word(item, text):

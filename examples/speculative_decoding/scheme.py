@@ -11,7 +11,7 @@ class SpeculativeDecoding:
         self.ahead = ahead
 
     def answer(self, item, exchange):
-        """[hard, the text, the edge's last draft, the cloud's last words]; the text is what the cloud alone would write."""
+        """[hard, text, the edge's last draft, the cloud's last words]; the text is what the cloud alone would write."""
         text, draft, words = [], [], None
         while words is None or words:
             draft = exchange.edge("draft", item, text, self.ahead) if self.ahead else []

@@ -1,7 +1,7 @@
 """Tiny data in the layouts that the examples of KubeEdge Ianvs read.
 
-A testenv names files, not what they hold. Their suffix tells the form; for lines of text the words in the job's path and
-testenv tell what the lines name: each layout below is a file's worth of facts found in the examples' own loaders.
+A testenv names files, not what they hold. Their suffix tells the form; for lines of text the words in the job's path
+and testenv tell what the lines name: each layout below is a file's worth of facts found in the examples' own loaders.
 """
 
 import json
@@ -22,14 +22,14 @@ _CITIES = ("aachen", "synthia_sim")  # a real and a simulated domain: examples t
 _CLASSES = 8
 
 
-class UnknownLayout(ValueError):
+class UnknownLayoutError(ValueError):
     """Nobody has said how the samples of this dataset are laid out."""
 
 
 def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path) -> dict[str, Any]:
     """The `dataset` of a testenv with files of samples that are made below `folder`.
 
-    words: the job's path and all that its testenv says of the data. Raises UnknownLayout.
+    words: the job's path and all that its testenv says of the data. Raises UnknownLayoutError.
     """
     found = dict(dataset)
     for key, written in dataset.items():
@@ -55,7 +55,11 @@ def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
         split = algorithm.get("lifelong_learning_data_setting", {})
         judged = exam.get("model_eval", {}).get("model_metric", {}).get("mode")
         fits = split.get("splitting_method") in ("fwt_splitting", "hard-example_splitting")
-        if algorithm["paradigm_type"] == "lifelonglearning" and judged in ("no-inference", "hard-example-mining") and not fits:
+        if (
+            algorithm["paradigm_type"] == "lifelonglearning"
+            and judged in ("no-inference", "hard-example-mining")
+            and not fits
+        ):
             algorithm["lifelong_learning_data_setting"] = {**split, "splitting_method": "fwt_splitting"}
             changed.append("splitting_method fwt_splitting, since the one written makes too few parts")
         grids = [one for module in algorithm["modules"] for one in module.get("hyperparameters") or []]
@@ -81,7 +85,7 @@ def _layout(written: str, words: str, paradigm: str) -> Callable[[Path, str, str
     for said, suffixes, layout in _LAYOUTS:
         if suffix in suffixes and re.search(said, words):
             return layout
-    raise UnknownLayout(f"how the samples of {written} are laid out is not known to `ianvs examples` ({paradigm})")
+    raise UnknownLayoutError(f"how the samples of {written} are laid out is not known to `ianvs examples` ({paradigm})")
 
 
 def _questions(folder: Path, part: str, name: str) -> Path:

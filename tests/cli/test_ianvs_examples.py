@@ -13,7 +13,7 @@ import yaml
 
 from ianvs.cli.command_line import main
 from ianvs.cli.ianvs_examples.examples_command import _ACTION
-from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayout, made, shrunk
+from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
 
 PLUGIN = """
@@ -138,7 +138,7 @@ def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):
     assert found["name"] == "x"
     array, label = Path(found["test_url"]).read_text().splitlines()[99].split("\t")
     assert np.load(array).shape == (2, 32, 32, 3) and label == "99"
-    with pytest.raises(UnknownLayout, match="train.txt"):
+    with pytest.raises(UnknownLayoutError, match=r"train\.txt"):
         made(dataset, "examples/unheard_of", "singletasklearning", tmp_path / "u")
 
 

@@ -84,8 +84,8 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
     own = any(module.type == SCHEME for module in algorithm.modules)
     if paradigm == "jointinference" and mode not in MINING_MODES and not own:
         message = (
-            f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'. Another way to answer "
-            f"is a module of the type {SCHEME} (docs/ianvs.md)."
+            f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'. Another way "
+            f"to answer is a module of the type {SCHEME} (docs/ianvs.md)."
         )
         yield Problem(message, exam.places.get("hard_example_mining_mode", exam.place))
     place = metric.place or exam.places.get("model_eval", exam.place)

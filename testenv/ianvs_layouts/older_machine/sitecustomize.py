@@ -50,7 +50,7 @@ def _moved(to: Callable[..., Any], names: tuple[type, ...]) -> Callable[..., Any
 
 
 def _takes_range(utils: Any) -> None:
-    def make_grid(*given: Any, range: Any = None, **named: Any) -> Any:  # noqa: A002 - its name there
+    def make_grid(*given: Any, range: Any = None, **named: Any) -> Any:
         return grid(*given, **({} if range is None else {"value_range": range}), **named)
 
     grid, utils.make_grid = utils.make_grid, make_grid

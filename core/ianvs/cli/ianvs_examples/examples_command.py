@@ -26,7 +26,9 @@ _ACTION = Path(__file__).with_name("action.yaml")
 def add_examples(commands: argparse._SubParsersAction[Any]) -> None:
     about = "try every job of a checkout of KubeEdge Ianvs on tiny data, in a copy, and write one table"
     parser = add_command(commands, "examples", about, _examples)
-    parser.add_argument("checkout", nargs="?", type=Path, metavar="CHECKOUT", help="its folder; nothing there is written")
+    parser.add_argument(
+        "checkout", nargs="?", type=Path, metavar="CHECKOUT", help="its folder; nothing there is written"
+    )
     parser.add_argument("--out", type=Path, default=Path("ianvs_examples"), metavar="DIR", help="where the table goes")
     parser.add_argument("--only", metavar="WORDS", help="only jobs whose path contains this")
     parser.add_argument("--jobs", "-j", type=positive, default=1, metavar="N", help="jobs at a time (default: 1)")
@@ -50,7 +52,9 @@ def _examples(options: argparse.Namespace) -> int:
         raise IanvsError(f"{shown_path(out)} is in the checkout, which stays as it is. Give --out another folder.")
     jobs = [job for job in _jobs(checkout) if not options.only or options.only in str(job)]
     if not jobs:
-        raise IanvsError(f"no yaml below {shown_path(checkout)} has a benchmarkingjob. Name a checkout of KubeEdge Ianvs.")
+        raise IanvsError(
+            f"no yaml below {shown_path(checkout)} has a benchmarkingjob. Name a checkout of KubeEdge Ianvs."
+        )
     (out / "jobs").mkdir(parents=True, exist_ok=True)
     limits = Limits(options.seconds, options.memory)
 
@@ -113,6 +117,7 @@ def _installed() -> set[str]:
 def _commit(checkout: Path) -> str:
     command = ("git", "-C", str(checkout), "log", "-1", "--format=%h")
     try:
-        return f"{checkout.name}, commit {subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()}"
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return f"{checkout.name}, commit {commit}"
     except (OSError, subprocess.CalledProcessError):
         return checkout.name

@@ -9,11 +9,20 @@ from pathlib import Path
 
 from ianvs.cli.ianvs_examples.one_example import Example
 
-_HEADS = ("job", "paradigm", "starts", "finishes", "scores on tiny data", "changed in the copy", "whose", "what is missing")
+_HEADS = (
+    "job",
+    "paradigm",
+    "starts",
+    "finishes",
+    "scores on tiny data",
+    "changed in the copy",
+    "whose",
+    "what is missing",
+)
 
 
 def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
-    """Write examples.md, examples.csv and badge.json (an endpoint of shields.io) below `folder`; the last line to say.
+    """Write examples.md, examples.csv and badge.json (an endpoint of shields.io) below `folder`; the sum in words.
 
     of: what was tried, such as the commit.
     """

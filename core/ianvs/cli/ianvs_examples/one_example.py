@@ -21,9 +21,9 @@ from typing import Any
 import yaml
 
 import ianvs
-from ianvs.base.errors import ConfigError, IanvsError
+from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
-from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayout, made, shrunk
+from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
 
 NOT_COPIED = (".git", "docs", "workspace", "__pycache__")
@@ -74,7 +74,9 @@ def tried(job: Path, checkout: Path, folder: Path, limits: Limits) -> Example:
 
 
 def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
-    files = {file.resolve(): yaml.safe_load(file.read_text("utf-8")) for file in ianvs.migrate(copy / job, copy / ".run")}
+    files = {
+        file.resolve(): yaml.safe_load(file.read_text("utf-8")) for file in ianvs.migrate(copy / job, copy / ".run")
+    }
     by_kind = {kind: (file, data[kind]) for file, data in files.items() for kind in data}
     file, root = by_kind["benchmarkingjob"]
     algorithms = [data["algorithm"] for data in files.values() if "algorithm" in data]
@@ -83,7 +85,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     row = Example(str(job), paradigm)
     try:
         exam["dataset"] = made(exam["dataset"], f"{job} {exam['dataset']}", paradigm, copy / ".data")
-    except UnknownLayout as error:
+    except UnknownLayoutError as error:
         return _row(row, whose="data", missing=str(error))
     environment, stand_in = _environment(copy, (copy / job).parent)
     changed = [*shrunk(exam, algorithms), *stand_in]

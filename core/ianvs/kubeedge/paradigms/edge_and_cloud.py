@@ -118,7 +118,9 @@ def _routes(case: Case, items: Iterable[object], results: Sequence[Any]) -> dict
     if exam.link is not None:
         link = Link(rtt_ms=exam.link.rtt_ms, up_mbps=exam.link.up_mbps, down_mbps=exam.link.down_mbps)
         away = [exam.cloud_ms + link.milliseconds(u, d) for u, d in zip(up, down, strict=True)]
-        found["took"] = [exam.edge_ms * (result[2] is not None) + away[i] * cloud[i] for i, result in enumerate(results)]
+        found["took"] = [
+            exam.edge_ms * (result[2] is not None) + away[i] * cloud[i] for i, result in enumerate(results)
+        ]
     return _summed(found)
 
 

@@ -1,7 +1,7 @@
 """What a scheme of joint inference talks through: the edge's model and the cloud's, with a simulated link between them.
 
-A scheme is a module of the type `inference_scheme`: `answer(item, exchange)` returns an item's result, in as many rounds
-as it takes. Each call of the cloud is one round of the link: its arguments go up, what it returns comes down.
+A scheme is a module of the type `inference_scheme`: `answer(item, exchange)` returns an item's result, in as many
+rounds as it takes. Each call of the cloud is one round of the link: its arguments go up, what it returns comes down.
 """
 
 from typing import Any
