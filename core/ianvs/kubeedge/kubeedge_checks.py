@@ -95,14 +95,13 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
         if lacking := [kind for kind in MULTI_INFERENCE_MODULES if kind not in types]:
             message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
             yield Problem(message, algorithm.places.get("modules", algorithm.place))
-        return
-    if lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning"):
+    elif lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning"):
         if not metric.name or metric.url is None:
             message = f"{paradigm} judges models by model_eval.model_metric. Write its name and url there."
             yield Problem(message, place)
-        elif not metric.url.exists():
-            message = f"there is no file {shown_path(metric.url)}, which should define the metric '{metric.name}'."
-            yield Problem(message, metric.places.get("url", place))
+    if metric.name and metric.url is not None and not metric.url.exists():
+        message = f"there is no file {shown_path(metric.url)}, which should define the metric '{metric.name}'."
+        yield Problem(message, metric.places.get("url", place))
     method = algorithm.split.splitting_method if algorithm.split is not None else "default"
     if lifelong and metric.mode in ("no-inference", "hard-example-mining") and method not in _ONE_PART_MORE:
         message = (

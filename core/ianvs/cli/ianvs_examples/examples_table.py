@@ -35,7 +35,7 @@ def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
     lines = [
         f"# Examples of {of}",
         "",
-        "Written by `ianvs examples`. Data and weights are tiny and made up: scores say that an example works, no more.",
+        "Written by `ianvs examples`. Data and weights are tiny and made up: scores say that it works, no more.",
         "",
         about,
         "",

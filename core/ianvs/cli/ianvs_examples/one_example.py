@@ -191,6 +191,8 @@ def _why(said: str, status: int, copy: Path) -> dict[str, str]:
     lines = [line for line in said.splitlines() if not line.startswith("warning: ")]
     if packages := list(dict.fromkeys(name.partition(".")[0] for line in lines for name, _ in _MISSING.findall(line))):
         return {"whose": "package", "missing": f"packages: {', '.join(packages)}"}
+    if re.search(r"^Traceback", said, re.MULTILINE) and not re.search(r"^Failed: ", said, re.MULTILINE):
+        return {"whose": "ours", "missing": _first(lines[-1], copy)}  # a command of ours says errors in a line
     placed = [line for line in lines if _PLACE.match(line)]
     error = [line for line in lines if re.match(r"[\w.]*(Error|Exception|NotFound)\b|.* failed:|.*Error:", line)]
     message = _first((placed or error or lines or [f"exit status {status}"])[-1 if not placed else 0], copy)

@@ -35,7 +35,7 @@ MODULE_TYPES = (
     "aggregation",
     "inference_scheme",
 )
-"""What modules are called in KubeEdge Ianvs; the last is ours. A paradigm without use for one leaves it out, and says so."""
+"""What modules are called in KubeEdge Ianvs; the last is ours. A paradigm without use for one says so."""
 
 SPLITTING_METHODS = ("default", "shuffled")
 IANVS_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
