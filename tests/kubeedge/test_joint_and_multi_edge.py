@@ -61,6 +61,8 @@ class Trim:
         return source
 """
 EDGE = frozenset({"edge.json", ".lock"})  # the plugin puts it there: RESULT_SAVED_URL is the parent of W
+LOCK = frozenset({".lock"})
+SPECULATIVE = Path(__file__).parents[2] / "examples" / "speculative_decoding"
 EXACT = """
 @ClassFactory.register(alias="exact")
 def exact(y, results):
@@ -107,6 +109,56 @@ def test_the_other_modes_and_the_oracle(tmp_path):
     assert finish(own, also=EDGE)[1][0] == {"answer": "A", "score": 1.0}
     oracle = replace(joint(tmp_path, "OracleRouter", least=4), folder=tmp_path / "oracle")
     assert [row[0] for row in finish(oracle, also=EDGE)[1]] == [False, False, False, True]
+
+
+def speculative(folder: Path, ahead: int) -> Work:
+    """The example of speculative decoding."""
+    files = {name: str(SPECULATIVE / f"{name}.py") for name in ("models", "scheme")}
+    modules = (
+        Module("edgemodel", "Draft", files["models"]),
+        Module("cloudmodel", "Target", files["models"]),
+        Module("hard_example_mining", "Always", files["models"]),
+        Module("inference_scheme", "SpeculativeDecoding", files["scheme"], {"ahead": ahead}),
+    )
+    exam = ExamSettings(link=LinkSpec(rtt_ms=40, up_mbps=10, down_mbps=50), edge_ms=5, cloud_ms=30)
+    return Work("jointinference", folder / "W", modules, exam=exam, test=str(SPECULATIVE / "questions.jsonl"))
+
+
+def test_a_further_scheme_is_one_file_and_each_of_its_rounds_crosses_the_link(tmp_path):
+    exact = [MetricSpec("exact", SPECULATIVE / "models.py")]
+    alone, drafted = (finish(speculative(tmp_path / str(n), n), exact, also=LOCK) for n in (0, 4))
+    assert [row[1] for row in alone[1]] == [row[1] for row in drafted[1]]  # drafting changes no word
+    assert alone[2].scores == drafted[2].scores == {"exact": 1.0}
+    # "count to 3": three words and a look at the end, alone; with drafts, all three are right and the end is seen.
+    assert alone[0]["measures"]["cloud_rounds"][0] == 4 and drafted[0]["measures"]["cloud_rounds"][0] == 2
+    assert alone[0]["measures"]["edge_share"] == 0.0
+    measures, alone_ms = drafted[0]["measures"], alone[0]["measures"]["latency_ms"]
+    up, down = sum(measures["uploaded_bytes"]), sum(measures["downloaded_bytes"])
+    rounds = sum(measures["cloud_rounds"])
+    by_hand = rounds * (40 + 30 + 5) + 8 * up / 10_000 + 8 * down / 50_000  # a draft before each round
+    assert measures["latency_ms"] == pytest.approx(by_hand / 4) and measures["latency_ms"] < alone_ms / 2
+
+
+def test_a_scheme_is_found_by_the_name_of_an_entry_point_and_its_error_names_it(tmp_path, monkeypatch):
+    class Point:
+        def load(self):
+            return Broken
+
+    class Broken:
+        def answer(self, item, exchange):
+            return exchange.edge("unheard_of", item)
+
+    monkeypatch.setattr("ianvs.kubeedge.loading.installed", lambda group: {"Broken": Point()})
+    work = speculative(tmp_path, 0)
+    named = replace(work, modules=(*work.modules[:3], Module("inference_scheme", "Broken", None)))
+
+    def message(changed: Work) -> str:
+        with pytest.raises(PluginError) as failed:
+            run(changed)
+        return str(failed.value)
+
+    said = in_child(message, named)
+    assert "inference_scheme 'Broken'" in said and "unheard_of" in said
 
 
 def test_what_joint_inference_refuses(tmp_path):

@@ -42,6 +42,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs export -f JOB --to parquet --out D results for pandas, MLflow, TensorBoard, W&B, Hugging Face
   ianvs metrics                            list the metrics and their definitions
   ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
+  ianvs examples CHECKOUT                  try every job of a checkout of KubeEdge Ianvs, and write one table
   ianvs doctor                             whether what a run needs is here, and what to do where it is not
   ianvs schema testenv                     the JSON schema of a file, for editors
   ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
@@ -132,6 +133,7 @@ def _job(options: argparse.Namespace) -> Path:
 
 def _command_line() -> Parser:
     from ianvs.cli import completion_command, installed_commands, run_command, stored_commands
+    from ianvs.cli.ianvs_examples.examples_command import add_examples
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -143,6 +145,7 @@ def _command_line() -> Parser:
     installed_commands.add_list(commands)
     stored_commands.add_comparing(commands)
     installed_commands.add_jobs(commands)
+    add_examples(commands)
     installed_commands.add_metrics(commands)
     installed_commands.add_schema(commands)
     stored_commands.add_export(commands)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from ianvs.base.entry_points import installed
 from ianvs.base.errors import DataError, Place, Problem, one_line, shown_path
 from ianvs.base.secrets import is_secret
 from ianvs.config.contracts import ContractCase
@@ -18,7 +19,13 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, So
 from ianvs.exam import data
 from ianvs.kubeedge.needed_packages import missing_packages, registered_names, unset_keys
 from ianvs.kubeedge.work import metrics_of, work_of
-from ianvs.kubeedge.yaml.file_models import MINING_MODES, MULTI_INFERENCE_MODULES, PRIVATE_PARADIGMS
+from ianvs.kubeedge.yaml.file_models import (
+    MINING_MODES,
+    MULTI_INFERENCE_MODULES,
+    PRIVATE_PARADIGMS,
+    SCHEME,
+    SCHEMES,
+)
 from ianvs.kubeedge.yaml.settings import ExamSettings
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
@@ -61,7 +68,7 @@ def setting_problems(job: JobSpec) -> Iterator[Problem]:
             why = f"'{name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
             yield Problem(why, algorithm.paradigm.place)
         for module in algorithm.modules:
-            built_in = _BUILT_IN.get(module.type)
+            built_in = tuple(installed(SCHEMES)) if module.type == SCHEME else _BUILT_IN.get(module.type)
             if module.url is None and built_in is not None and module.name not in built_in:
                 but = f", and is not built in: {', '.join(built_in)}" if built_in else ""
                 message = f"{module.type} '{module.name}' has no url{but}. Write the path of its python file."
@@ -74,8 +81,12 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
     settings: ExamSettings = exam.settings
     paradigm, metric = algorithm.paradigm.name, settings.model_eval.model_metric
     mode = settings.hard_example_mining_mode
-    if paradigm == "jointinference" and mode not in MINING_MODES:
-        message = f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'."
+    own = any(module.type == SCHEME for module in algorithm.modules)
+    if paradigm == "jointinference" and mode not in MINING_MODES and not own:
+        message = (
+            f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'. Another way "
+            f"to answer is a module of the type {SCHEME} (docs/ianvs.md)."
+        )
         yield Problem(message, exam.places.get("hard_example_mining_mode", exam.place))
     place = metric.place or exam.places.get("model_eval", exam.place)
     lifelong = paradigm == "lifelonglearning"
@@ -84,14 +95,13 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
         if lacking := [kind for kind in MULTI_INFERENCE_MODULES if kind not in types]:
             message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
             yield Problem(message, algorithm.places.get("modules", algorithm.place))
-        return
-    if lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning"):
-        if not metric.name or metric.url is None:
-            message = f"{paradigm} judges models by model_eval.model_metric. Write its name and url there."
-            yield Problem(message, place)
-        elif not metric.url.exists():
-            message = f"there is no file {shown_path(metric.url)}, which should define the metric '{metric.name}'."
-            yield Problem(message, metric.places.get("url", place))
+    judges = lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning")
+    if judges and metric.mode != "multi-inference" and (not metric.name or metric.url is None):
+        message = f"{paradigm} judges models by model_eval.model_metric. Write its name and url there."
+        yield Problem(message, place)
+    if judges and metric.name and metric.url is not None and not metric.url.exists():
+        message = f"there is no file {shown_path(metric.url)}, which should define the metric '{metric.name}'."
+        yield Problem(message, metric.places.get("url", place))
     method = algorithm.split.splitting_method if algorithm.split is not None else "default"
     if lifelong and metric.mode in ("no-inference", "hard-example-mining") and method not in _ONE_PART_MORE:
         message = (

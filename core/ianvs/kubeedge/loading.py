@@ -10,15 +10,16 @@ from contextlib import contextmanager
 from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
+from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.work import Module, Work
-from ianvs.kubeedge.yaml.file_models import MULTI_INFERENCE_MODULES
+from ianvs.kubeedge.yaml.file_models import MULTI_INFERENCE_MODULES, SCHEME, SCHEMES
 from ianvs.kubeedge.yaml.settings import ModelMetric
 from ianvs.plugins.authors_files import source_spec
 from ianvs.plugins.loader import cause
@@ -27,7 +28,7 @@ _OWN = "__ianvs_registered__"  # of a module that was imported here: what it reg
 
 # The kind under which a module of each type is registered.
 _KINDS = {
-    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ClassType.GENERAL),
+    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor", SCHEME), ClassType.GENERAL),
     **dict.fromkeys(("task_definition", "task_relationship_discovery", *MULTI_INFERENCE_MODULES), ClassType.STP),
     "hard_example_mining": ClassType.HEM,
     "task_update_decision": ClassType.KM,
@@ -148,6 +149,8 @@ def import_modules(work: Work) -> None:
 
 def registered(module: Module) -> Callable[..., Any]:
     """The class or function that a module names. Raises PluginError if its file registers no such thing."""
+    if module.type == SCHEME and not module.url and (point := installed(SCHEMES).get(module.name)) is not None:
+        return cast("Callable[..., Any]", point.load())
     return _found(_KINDS[module.type], module.name, module.url)
 
 

@@ -26,6 +26,7 @@ Matrix = list[list[float | None]]  # [k][j]; None: not evaluated
 _MEASURES = {
     "uploaded_bytes": Measure("Bytes sent by clients to the server, or by the edge to the cloud, all together."),
     "downloaded_bytes": Measure("Bytes sent by the server to clients, or by the cloud to the edge, all together."),
+    "cloud_rounds": Measure("Times that the cloud was asked, all together."),
     "latency_ms": Measure("Time of an answer over the simulated link, in ms.", "last"),
     "latency_p95_ms": Measure("The shortest time that 95 % of the answers did not exceed, in ms.", "last"),
     "edge_share": Measure("Share of samples that the edge model answered.", "last", higher_is_better=True),

@@ -33,8 +33,9 @@ MODULE_TYPES = (
     "unseen_sample_recognition",
     "unseen_sample_re_recognition",
     "aggregation",
+    "inference_scheme",
 )
-"""What modules are called in KubeEdge Ianvs. A paradigm that has no use for one of them leaves it out, and says so."""
+"""What modules are called in KubeEdge Ianvs; the last is ours. A paradigm without use for one says so."""
 
 SPLITTING_METHODS = ("default", "shuffled")
 IANVS_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")

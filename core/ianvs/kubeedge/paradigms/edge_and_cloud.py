@@ -13,6 +13,7 @@ from ianvs.base.errors import PluginError
 from ianvs.exam.paradigms.link import Link, size_of
 from ianvs.kubeedge.calls import Estimator, offer
 from ianvs.kubeedge.outcome import Outcome
+from ianvs.kubeedge.paradigms.exchange import Exchange
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.config import Context
 from ianvs.kubeedge.yaml.file_models import HUB_NAME
@@ -43,12 +44,25 @@ def _inferred(case: Case) -> Outcome:
     _load(case, edge)
     hem = case.made("hard_example_mining")
     mode = case.work.exam.hard_example_mining_mode
-    results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
+    scheme = case.made("inference_scheme")
+    if scheme is None:
+        results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
+        measures = _routes(case, data.x, results)
+    else:
+        exchange = Exchange(case, edge_model, cloud)
+        results = [_by_scheme(case, scheme, exchange, item) for item in data.x]
+        measures = _summed(exchange.measures())
     for type_, thing in (*case.modules.items(), ("hard_example_mining", hem)):
         if hasattr(thing, "cleanup"):
             with case.calling(type_, "cleanup"):
                 thing.cleanup()
-    return Outcome(result=results, handed_test_labels=processor is not None, measures=_routes(case, data.x, results))
+    return Outcome(result=results, handed_test_labels=processor is not None, measures=measures)
+
+
+def _by_scheme(case: Case, scheme: Any, exchange: Exchange, item: object) -> object:
+    exchange.begin()
+    with case.calling("inference_scheme", "answer"):
+        return scheme.answer(item, exchange)
 
 
 def _load(case: Case, edge: Estimator) -> None:
@@ -100,11 +114,21 @@ def _routes(case: Case, items: Iterable[object], results: Sequence[Any]) -> dict
     cloud = [result[3] is not None for result in results]
     up = [size_of(item) if sent else 0 for item, sent in zip(items, cloud, strict=True)]
     down = [size_of(result[3]) for result in results]
-    found = {"cloud": cloud, "edge_share": 1 - sum(cloud) / len(cloud), "uploaded_bytes": up, "downloaded_bytes": down}
+    found: dict[str, list[Any]] = {"cloud": cloud, "uploaded_bytes": up, "downloaded_bytes": down}
     if exam.link is not None:
         link = Link(rtt_ms=exam.link.rtt_ms, up_mbps=exam.link.up_mbps, down_mbps=exam.link.down_mbps)
         away = [exam.cloud_ms + link.milliseconds(u, d) for u, d in zip(up, down, strict=True)]
-        took = [exam.edge_ms * (result[2] is not None) + away[i] * cloud[i] for i, result in enumerate(results)]
+        found["took"] = [
+            exam.edge_ms * (result[2] is not None) + away[i] * cloud[i] for i, result in enumerate(results)
+        ]
+    return _summed(found)
+
+
+def _summed(found: dict[str, list[Any]]) -> dict[str, object]:
+    """With the share that the edge gave alone, and mean and 95th percentile of the simulated time."""
+    took, cloud = found.pop("took", []), found["cloud"]
+    summed: dict[str, object] = {**found, "edge_share": 1 - sum(cloud) / len(cloud) if cloud else None}
+    if took:
         rank = math.ceil(0.95 * len(took)) - 1
-        found |= {"latency_ms": sum(took) / len(took), "latency_p95_ms": sorted(took)[rank]}
-    return found
+        summed |= {"latency_ms": sum(took) / len(took), "latency_p95_ms": sorted(took)[rank]}
+    return summed

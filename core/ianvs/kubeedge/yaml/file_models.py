@@ -43,6 +43,10 @@ MULTI_INFERENCE_MODULES = ("task_allocation", "task_remodeling", "inference_inte
 MINING_MODES = ("mining-then-inference", "inference-then-mining", "self-design")
 """How joint inference decides who answers; the first is the default."""
 
+SCHEME = "inference_scheme"
+SCHEMES = "ianvs.inference_schemes"
+"""The type of a module that answers in another way, and the entry points where one without a url is found."""
+
 PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
 """Names in public files whose code is not public: they are read, and refused with this reason."""
 

@@ -1,0 +1,65 @@
+"""The table of `ianvs examples`: as Markdown, as CSV, and as a badge."""
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ianvs.cli.ianvs_examples.one_example import Example
+
+_HEADS = (
+    "job",
+    "paradigm",
+    "starts",
+    "finishes",
+    "scores on tiny data",
+    "changed in the copy",
+    "whose",
+    "what is missing",
+)
+
+
+def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
+    """Write examples.md, examples.csv and badge.json (an endpoint of shields.io) below `folder`; the sum in words.
+
+    of: what was tried, such as the commit.
+    """
+    finished = sum(row.finishes for row in rows)
+    starting = sum(row.starts for row in rows)
+    total = f"{finished} of {len(rows)} jobs finish, {starting} start"
+    lacking = Counter(row.whose for row in rows if row.whose)
+    because = ", ".join(f"{whose} {count}" for whose, count in lacking.most_common())
+    about = f"{total}. Whose it is that the others don't: {because}." if because else f"{total}."
+    lines = [
+        f"# Examples of {of}",
+        "",
+        "Written by `ianvs examples`. Data and weights are tiny and made up: scores say that it works, no more.",
+        "",
+        about,
+        "",
+        f"| {' | '.join(_HEADS)} |",
+        f"|{'---|' * len(_HEADS)}",
+        *(_line(row) for row in rows),
+    ]
+    (folder / "examples.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(Example("").as_dict()), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row.as_dict() for row in rows)
+    (folder / "examples.csv").write_text(out.getvalue(), encoding="utf-8")
+    color = "brightgreen" if finished == len(rows) else "yellow" if finished else "red"
+    badge = {"schemaVersion": 1, "label": "examples", "message": f"{finished}/{len(rows)} finish", "color": color}
+    (folder / "badge.json").write_text(json.dumps(badge) + "\n", encoding="utf-8")
+    return about
+
+
+def _line(row: Example) -> str:
+    scores = f"{row.scores} ({row.configurations})" if row.finishes else ""
+    cells = (row.job, row.paradigm, _mark(row.starts), _mark(row.finishes), scores, row.changed, row.whose, row.missing)
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _mark(good: bool) -> str:
+    return "yes" if good else "no"

@@ -1,0 +1,60 @@
+"""What examples expect and a new machine without a card lacks: torch's calls that name a card compute on the CPU, and
+`make_grid` takes `range`, as it did before torchvision 0.15. Python imports this file as it starts.
+"""
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+
+class _Afterwards(importlib.abc.MetaPathFinder):
+    """Changes a module once it has been imported, whoever imports it; costs nothing where nobody does."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        change = _CHANGES.pop(fullname, None)
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path) if change is not None else None
+        if change is not None and spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                change(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _without_card(torch: Any) -> None:
+    if torch.cuda.is_available():
+        return
+    for kind in (torch.Tensor, torch.nn.Module):
+        kind.cuda = lambda self, *_, **__: self
+        kind.to = _moved(kind.to, (str, torch.device))
+    torch.cuda.synchronize = lambda *_: None
+    torch.cuda.set_device = lambda *_: None
+
+
+def _moved(to: Callable[..., Any], names: tuple[type, ...]) -> Callable[..., Any]:
+    def here(value: object) -> object:
+        return "cpu" if isinstance(value, names) and str(value).startswith("cuda") else value
+
+    def moved(self: object, *places: object, **named: object) -> Any:
+        return to(self, *map(here, places), **{key: here(value) for key, value in named.items()})
+
+    return moved
+
+
+def _takes_range(utils: Any) -> None:
+    def make_grid(*given: Any, range: Any = None, **named: Any) -> Any:
+        return grid(*given, **({} if range is None else {"value_range": range}), **named)
+
+    grid, utils.make_grid = utils.make_grid, make_grid
+
+
+_CHANGES: dict[str, Callable[[Any], None]] = {"torch": _without_card, "torchvision.utils": _takes_range}
+sys.meta_path.insert(0, _Afterwards())

@@ -1,0 +1,178 @@
+"""Tiny data in the layouts that the examples of KubeEdge Ianvs read.
+
+A testenv names files, not what they hold. Their suffix tells the form; for lines of text the words in the job's path
+and testenv tell what the lines name: each layout below is a file's worth of facts found in the examples' own loaders.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+_SAMPLES = {"train": 16, "test": 12}
+_MOST = {"round": 1, "incremental_rounds": 2, "client_number": 2}
+_EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
+_RATES = ("learning_rate", "lr")
+_CITIES = ("aachen", "synthia_sim")  # a real and a simulated domain: examples tell them apart by the path
+_CLASSES = 8
+
+
+class UnknownLayoutError(ValueError):
+    """Nobody has said how the samples of this dataset are laid out."""
+
+
+def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path) -> dict[str, Any]:
+    """The `dataset` of a testenv with files of samples that are made below `folder`.
+
+    words: the job's path and all that its testenv says of the data. Raises UnknownLayoutError.
+    """
+    found = dict(dataset)
+    for key, written in dataset.items():
+        part = key.partition("_")[0]
+        if part in _SAMPLES and key.partition("_")[2] in ("url", "index", "data", "data_info"):
+            where = folder / part
+            where.mkdir(parents=True, exist_ok=True)
+            found[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name))
+    return found
+
+
+def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
+    """Change rounds, epochs and settings that can't work, in place; what was changed, in words.
+
+    A grid of one configuration gets a second learning rate, if it has one: whether scores depend on anything is seen.
+    """
+    changed = []
+    for key, most in _MOST.items():
+        if exam.get(key, 0) > most:
+            exam[key] = most
+            changed.append(f"{key} {most}")
+    for algorithm in algorithms:
+        split = algorithm.get("lifelong_learning_data_setting", {})
+        judged = exam.get("model_eval", {}).get("model_metric", {}).get("mode")
+        fits = split.get("splitting_method") in ("fwt_splitting", "hard-example_splitting")
+        if (
+            algorithm["paradigm_type"] == "lifelonglearning"
+            and judged in ("no-inference", "hard-example-mining")
+            and not fits
+        ):
+            algorithm["lifelong_learning_data_setting"] = {**split, "splitting_method": "fwt_splitting"}
+            changed.append("splitting_method fwt_splitting, since the one written makes too few parts")
+        grids = [one for module in algorithm["modules"] for one in module.get("hyperparameters") or []]
+        for name, given in ((name, given) for one in grids for name, given in one.items()):
+            if _EPOCHS.fullmatch(name) and given["values"] != [1]:
+                given["values"] = [1]
+                changed.append(f"{name} 1")
+        if all(len(given["values"]) == 1 for one in grids for given in one.values()):
+            for one in grids:
+                for name in {*one} & {*_RATES}:
+                    first = float(one[name]["values"][0])
+                    one[name]["values"] = [first, first * 30]
+                    changed.append(f"a second {name}")
+    return list(dict.fromkeys(changed))
+
+
+def _layout(written: str, words: str, paradigm: str) -> Callable[[Path, str, str], Path]:
+    suffix = Path(written).suffix
+    if suffix == ".jsonl":
+        return _questions
+    if Path(written).name == "metadata.json":
+        return _described_questions
+    for said, suffixes, layout in _LAYOUTS:
+        if suffix in suffixes and re.search(said, words):
+            return layout
+    raise UnknownLayoutError(f"how the samples of {written} are laid out is not known to `ianvs examples` ({paradigm})")
+
+
+def _questions(folder: Path, part: str, name: str) -> Path:
+    """Lines of {question, answer, ...}; the answer to each is a letter, so that a guess is right now and then."""
+    records = [
+        {
+            "question": f"Which letter comes {n % 4} places after A? A, B, C or D?",
+            "answer": "ABCD"[n % 4],
+            **dict.fromkeys(("instruction", "context", "level_1_dim", "level_2_dim"), "letters"),
+        }
+        for n in range(_SAMPLES[part])
+    ]
+    return _lines(folder / name, map(json.dumps, records))
+
+
+def _described_questions(folder: Path, part: str, name: str) -> Path:
+    """metadata.json, and beside it data.jsonl with {query, response, ...}."""
+    about = {"dataset": "letters", "description": "tiny", "level_1_dim": "single-modal", "level_2_dim": "text"}
+    records = [
+        {
+            "query": f"Which letter comes {n % 4} places after A?",
+            "response": "ABCD"[n % 4],
+            "prompt": "Answer with one letter. ",
+            "judge_prompt": "Is that right? ",
+            **dict.fromkeys(("explanation", "level_3_dim", "level_4_dim"), "letters"),
+        }
+        for n in range(_SAMPLES[part])
+    ]
+    _lines(folder / "data.jsonl", map(json.dumps, records))
+    return _lines(folder / name, [json.dumps(about)])
+
+
+def _arrays(folder: Path, part: str, name: str) -> Path:
+    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, for all 100 classes."""
+    noise = _noise(part)
+    lines = []
+    for label in range(100):
+        tone = np.array([label * 2, 255 - label * 2, label * 37 % 256])
+        pictures = np.clip(tone + noise.normal(0, 20, (2, 32, 32, 3)), 0, 255)
+        np.save(folder / f"class_{label}.npy", pictures.astype(np.uint8))
+        lines.append(f"{folder / f'class_{label}.npy'}\t{label}")
+    return _lines(folder / name, lines)
+
+
+def _segmentation(folder: Path, part: str, name: str) -> Path:
+    """`picture label`: png of 192 x 96; the label picture has a class number in each pixel, 255 where there is none."""
+    noise = _noise(part)
+    lines = []
+    for n in range(_SAMPLES[part]):
+        below = folder / _CITIES[n % 2]
+        below.mkdir(exist_ok=True)
+        label = np.kron(noise.integers(0, _CLASSES, (3, 6)), np.ones((32, 32), int)).astype(np.uint8)
+        tones = np.stack([label * 30.0, 255 - label * 25.0, label * 67.0 % 256], axis=-1)
+        _picture(below / f"{n:06}.png", np.clip(tones + noise.normal(0, 10, tones.shape), 0, 255))
+        _picture(below / f"{n:06}TrainIds.png", label)
+        lines.append(f"{below / f'{n:06}.png'} {below / f'{n:06}TrainIds.png'}")
+    return _lines(folder / name, lines)
+
+
+def _persons(folder: Path, part: str, name: str) -> Path:
+    """`picture identity`: jpg of 64 x 128 of eight persons."""
+    noise = _noise(part)
+    lines = []
+    for n in range(_SAMPLES[part]):
+        person = n % 8
+        tones = np.array([person * 30, 255 - person * 30, 90]) + noise.normal(0, 10, (128, 64, 3))
+        _picture(folder / f"{person:04}_c1_{n:06}.jpg", np.clip(tones, 0, 255))
+        lines.append(f"{folder / f'{person:04}_c1_{n:06}.jpg'} {person}")
+    return _lines(folder / name, lines)
+
+
+_LAYOUTS: tuple[tuple[str, tuple[str, ...], Callable[[Path, str, str], Path]], ...] = (
+    ("cifar", (".txt",), _arrays),
+    (r"segment|cityscapes|synthia|curb|mdil|cloud.?robot|bdd|/robot", (".txt",), _segmentation),
+    (r"/reid/|imagenet", (".txt",), _persons),
+)
+"""(words, suffixes, who makes it), the first that fits: a further layout is a line and a function."""
+
+
+def _noise(part: str) -> np.random.Generator:
+    return np.random.default_rng(list(part.encode()))
+
+
+def _picture(file: Path, values: NDArray[Any]) -> None:
+    Image.fromarray(values.astype(np.uint8)).save(file)
+
+
+def _lines(file: Path, lines: Any) -> Path:
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file

@@ -1,0 +1,163 @@
+"""`ianvs examples`, over a made-up checkout of three jobs: one finishes, one lacks a package, one has unknown data."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from ianvs.cli.command_line import main
+from ianvs.cli.ianvs_examples.examples_command import _ACTION
+from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
+from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
+
+PLUGIN = """
+from sedna.common.class_factory import ClassFactory, ClassType
+{imports}
+
+@ClassFactory.register(ClassType.GENERAL, alias="Guess")
+class Guess:
+    def __init__(self, learning_rate=0.1, epochs=1):
+        self.learning_rate, self.epochs = learning_rate, epochs
+    def train(self, train_data, valid_data=None):
+        assert self.epochs == 1 and len(train_data.x) > 3
+        open("written_by_the_plugin", "w").write("here")
+    def save(self, path):
+        return path
+    def load(self, path):
+        pass
+    def predict(self, data):
+        return ["A" if self.learning_rate < 1 else "none of them" for _ in data]
+
+@ClassFactory.register(ClassType.GENERAL, alias="exact")
+def exact(y, answers):
+    return sum(map(str.__eq__, y, answers)) / len(y)
+"""
+
+
+def example(checkout: Path, name: str, data: str, imports: str = "") -> None:
+    """A job as examples of Ianvs have them: its paths are those of its author, and of a folder that was renamed."""
+    folder = checkout / "examples" / name
+    folder.mkdir(parents=True)
+    (folder / "plugin.py").write_text(PLUGIN.format(imports=imports))
+    before = f"./examples/before_{name}"
+    grid = [{"learning_rate": {"values": [0.1]}}, {"epochs": {"values": [50]}}]
+    module = {"type": "basemodel", "name": "Guess", "url": f"{before}/plugin.py", "hyperparameters": grid}
+    files = {
+        "algorithm": {"paradigm_type": "singletasklearning", "modules": [module]},
+        "testenv": {
+            "dataset": {"train_data": f"/home/author/{data}", "test_data": f"/home/author/{data}"},
+            "metrics": [{"name": "exact", "url": f"{before}/plugin.py"}],
+        },
+        "benchmarkingjob": {
+            "name": "job",
+            "workspace": "/home/author/workspace",
+            "testenv": f"{before}/testenv.yaml",
+            "test_object": {"type": "algorithms", "algorithms": [{"name": "guess", "url": f"{before}/algorithm.yaml"}]},
+            "rank": {"sort_by": [{"exact": "descend"}]},
+        },
+    }
+    for kind, content in files.items():
+        (folder / f"{kind}.yaml").write_text(yaml.safe_dump({kind: content}))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    found = tmp_path / "checkout"
+    example(found, "good", "data.jsonl")
+    example(found, "lacking", "data.jsonl", "import no_such_package_at_all")
+    example(found, "strange", "index.txt")
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checkout, tmp_path, capsys):
+    before = contents(checkout)
+    out = tmp_path / "out"
+    assert main(["examples", str(checkout), "--out", str(out), "--jobs", "3", "--seconds", "120"]) == 0
+    said = capsys.readouterr()
+    assert "1 of 3 jobs finish, 1 start." in said.out
+    assert contents(checkout) == before  # nothing of it is written
+
+    with (out / "examples.csv").open(newline="") as file:
+        rows = {Path(row["job"]).parent.name: row for row in csv.DictReader(file)}
+    good, lacking, strange = (rows[name] for name in ("good", "lacking", "strange"))
+    assert good["finishes"] == "True" and good["configurations"] == "2" and good["scores"] == "exact 0 to 0.25"
+    assert "epochs 1" in good["changed"] and "a second learning_rate" in good["changed"]
+    assert (lacking["starts"], lacking["whose"]) == ("False", "package")
+    assert lacking["missing"] == "packages: no_such_package_at_all"
+    assert strange["whose"] == "data" and "index.txt" in strange["missing"]
+    assert json.loads((out / "badge.json").read_text())["message"] == "1/3 finish"
+    lines = (out / "examples.md").read_text().splitlines()
+    assert sum(line.startswith("| examples/") for line in lines) == 3
+
+    # What is done is not done again, unless its files changed; the table is of all, also of those that are stored.
+    logs = {file: file.stat().st_mtime_ns for file in out.rglob("example.json")}
+    assert main(["examples", str(checkout), "--out", str(out)]) == 0
+    assert {file: file.stat().st_mtime_ns for file in out.rglob("example.json")} == logs
+    shutil.copy(checkout / "examples/lacking/plugin.py", checkout / "examples/strange/plugin.py")
+    assert main(["examples", str(checkout), "--out", str(out)]) == 0
+    again = [file.parent.name for file in out.rglob("example.json") if file.stat().st_mtime_ns != logs[file]]
+    assert again == ["examples_strange_benchmarkingjob"]
+
+
+def test_a_folder_that_is_no_checkout_and_an_output_within_it_are_refused(tmp_path, capsys):
+    assert main(["examples", str(tmp_path / "nowhere")]) == 2
+    assert "Name a checkout of KubeEdge Ianvs" in capsys.readouterr().err
+    assert main(["examples", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert "Give --out another folder" in capsys.readouterr().err
+    assert main(["examples", str(tmp_path), "--out", str(tmp_path.parent / "other")]) == 2
+    assert "has a benchmarkingjob" in capsys.readouterr().err
+
+
+def test_the_action_runs_the_command_with_options_that_it_has(capsys):
+    assert main(["examples", "--action"]) == 0
+    text = capsys.readouterr().out
+    assert text == _ACTION.read_text()
+    steps = yaml.safe_load(text)["jobs"]["examples"]["steps"]
+    assert any("ianvs examples . --out" in step.get("run", "") for step in steps)
+
+
+def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):
+    from PIL import Image
+
+    dataset = {"train_url": "/home/a/train.txt", "test_url": "/home/a/test.txt", "name": "x"}
+    found = made(dataset, "examples/cityscapes-synthia/segmentation", "lifelonglearning", tmp_path / "s")
+    picture, label = Path(found["train_url"]).read_text().splitlines()[0].split(" ")
+    assert Image.open(picture).size == Image.open(label).size == (192, 96)
+    assert len(np.unique(np.asarray(Image.open(label)))) > 1 and "aachen" in picture
+    found = made(dataset, "examples/cifar100/fedavg", "federatedlearning", tmp_path / "a")
+    assert found["name"] == "x"
+    array, label = Path(found["test_url"]).read_text().splitlines()[99].split("\t")
+    assert np.load(array).shape == (2, 32, 32, 3) and label == "99"
+    with pytest.raises(UnknownLayoutError, match=r"train\.txt"):
+        made(dataset, "examples/unheard_of", "singletasklearning", tmp_path / "u")
+
+
+def test_what_is_changed_in_the_copy_is_said():
+    exam = {"round": 200, "incremental_rounds": 2, "model_eval": {"model_metric": {"mode": "no-inference"}}}
+    split = {"splitting_method": "default", "train_ratio": 0.9}
+    module = {"hyperparameters": [{"lr": {"values": ["1e-4"]}}]}
+    lifelong = {"paradigm_type": "lifelonglearning", "modules": [module], "lifelong_learning_data_setting": split}
+    changed = shrunk(exam, [lifelong])
+    assert changed[0] == "round 1" and exam["round"] == 1 and exam["incremental_rounds"] == 2
+    assert lifelong["lifelong_learning_data_setting"] == {"splitting_method": "fwt_splitting", "train_ratio": 0.9}
+    assert any("splitting_method" in one for one in changed)
+    assert module["hyperparameters"][0]["lr"]["values"] == [1e-4, 3e-3]
+
+
+def test_stand_ins_are_made_for_code_that_asks_for_them_alone(tmp_path):
+    (tmp_path / "plain.py").write_text("import torch\n")
+    environment, said = stand_ins(tmp_path, tmp_path / "w")
+    assert said == [] and "PYTHONPATH" not in environment
+    (tmp_path / "model.py").write_text("net = net.cuda()\nmake_grid(x, 3,\n    range=(0, 255))\n")
+    environment, said = stand_ins(tmp_path, tmp_path / "w")
+    assert said == ["cuda on the CPU", "make_grid of an older torchvision"] and environment["PYTHONPATH"]
