@@ -37,7 +37,11 @@ QUESTIONS = {
     "box": ("Where does it lie?", "Answer with its box in twelfths, [x0, y0, x1, y1]."),
     "count": ("How many are there?", "Answer with a number."),
 }
-WORD, SAME, SHARED = "Answer with the name of the corner.", "Describe it with one word.", "Answer the question with a letter."
+WORD, SAME, SHARED = (
+    "Answer with the name of the corner.",
+    "Describe it with one word.",
+    "Answer the question with a letter.",
+)
 _DARK = 16  # levels of red, green and blue of which the ground is drawn
 
 
