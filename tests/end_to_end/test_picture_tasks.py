@@ -1,4 +1,4 @@
-"""The job of generated pictures: each row is made, plain tuning forgets, and the full job shows what it is there for."""
+"""The job of generated pictures: its rows are made, plain tuning forgets, and the full job shows what it is for."""
 
 from __future__ import annotations
 
