@@ -2,7 +2,8 @@
 
 A picture of 32 x 32 pixels shows one to three equal things in a corner: a shape, a colour, a corner and a number, drawn
 independently. Every task asks about one of these, of pictures of its own: the shape, the colour, the corner (a letter
-of four choices, in another order in each question), whether it has a colour, where it lies (a box), how many there are.
+of four choices, in another order in each question, or a word), whether it has a colour, where it lies (a box), how
+many there are.
 """
 
 from collections.abc import Iterator
