@@ -73,7 +73,12 @@ def tiny_processor() -> Any:
 
 
 def tiny_seeing_model(tokenizer: Any, width: int, layers: int, heads: int) -> Any:
-    """An untrained LLaVA: a tower of CLIP (width 64, 2 layers, 4 x 4 patches), a projector, `tiny_model`."""
+    """An untrained LLaVA: a tower of CLIP (width 64, 2 layers, 4 x 4 patches), a projector, `tiny_model`.
+
+    Matrices and embeddings behind the tower are drawn with a deviation of 1 / sqrt(width), positions of patches with
+    .6, about as large as what is in a patch: with CLIP's and Llama's .02, meant for nets that are many times as wide,
+    hundreds of steps pass before a picture, or where it shows something, makes a difference.
+    """
     from transformers import CLIPVisionConfig, LlavaConfig, LlavaForConditionalGeneration
 
     from ianvs.testalgorithms.language.tiny import tiny_config
@@ -87,14 +92,20 @@ def tiny_seeing_model(tokenizer: Any, width: int, layers: int, heads: int) -> An
         patch_size=8,
         projection_dim=64,
     )
+    decoder = tiny_config(tokenizer, width, layers, heads)
+    decoder.initializer_range = width**-0.5
     config = LlavaConfig(
         vision_config=tower,
-        text_config=tiny_config(tokenizer, width, layers, heads),
+        text_config=decoder,
         image_token_index=tokenizer.convert_tokens_to_ids(MARK),
         vision_feature_layer=-1,
         tie_word_embeddings=True,
     )
-    return LlavaForConditionalGeneration(config)
+    network = LlavaForConditionalGeneration(config)
+    for name, weight in network.named_parameters():
+        if name.endswith("position_embedding.weight"):
+            torch.nn.init.normal_(weight, std=0.6)
+    return network
 
 
 def is_projector(name: str) -> bool:

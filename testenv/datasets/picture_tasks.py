@@ -2,7 +2,8 @@
 
 A picture of 32 x 32 pixels shows one to three equal things in a corner: a shape, a colour, a corner and a number, drawn
 independently. Every task asks about one of these, of pictures of its own: the shape, the colour, the corner (a letter
-of four choices, in another order in each question), whether it has a colour, where it lies (a box), how many there are.
+of four choices, in another order in each question, or a word), whether it has a colour, where it lies (a box), how
+many there are.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from ianvs.exam.data.conversations import samples_of
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.testenv.datasets.array_source import unknown
 
-VERSION = 1  # raise it when the same options make other samples
+VERSION = 2  # raise it when the same options make other samples
 SIDE, CELL = 32, 8  # pixels of a picture, and of the cells in one of which each thing lies
 SHAPES = ("square", "disc", "triangle", "cross")
 COLOURS = {"red": (220, 50, 50), "green": (50, 190, 70), "blue": (60, 90, 230), "yellow": (230, 210, 60)}
@@ -37,8 +38,12 @@ QUESTIONS = {
     "box": ("Where does it lie?", "Answer with its box in twelfths, [x0, y0, x1, y1]."),
     "count": ("How many are there?", "Answer with a number."),
 }
-SAME, SHARED = "Describe it with one word.", "Answer the question with a letter."
-_DARK = 48  # levels of red, green and blue of which the ground is drawn
+WORD, SAME, SHARED = (
+    "Answer with the name of the corner.",
+    "Describe it with one word.",
+    "Answer the question with a letter.",
+)
+_DARK = 16  # levels of red, green and blue of which the ground is drawn
 
 
 class _Thing:
@@ -84,7 +89,7 @@ class PictureTasks(Source):
     """tasks: how many of shape, colour, corner, yes-no, box and count, or their names; each is a domain. samples: of a
     task for training; half as many test. instruction: each task has a last line of its "own", or all have the "same"
     question, to which shape, colour and corner contradict each other. format: "own", or a "shared" one, a letter of
-    four choices in every task."""
+    four choices in every task; "word", its own, and the corner by its name, such as northwest, instead of a letter."""
 
     summary: ClassVar[str] = "generated pictures, and conversations about them, task after task"
     takes: ClassVar[tuple[str, ...]] = ("using",)
@@ -93,7 +98,7 @@ class PictureTasks(Source):
     samples: int = Field(256, ge=8)
     seed: int = Field(0, ge=0)
     instruction: Literal["own", "same"] = "own"
-    format: Literal["own", "shared"] = "own"
+    format: Literal["own", "shared", "word"] = "own"
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -151,7 +156,9 @@ class PictureTasks(Source):
         if self.instruction == "same":
             return SAME, CORNERS.get(right, right)
         question = question.format(said)
-        if task != "corner" and self.format == "own":
+        if task == "corner" and self.format == "word":
+            return f"{question}\n{WORD}", CORNERS[right]
+        if task != "corner" and self.format != "shared":
             return f"{question}\n{last}", right
         wrong = [one for one in others if one != right] or _other_boxes(thing, draw)
         choices = [right, *wrong]

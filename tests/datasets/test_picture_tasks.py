@@ -93,6 +93,12 @@ def test_the_same_question_contradicts_itself_and_a_shared_format_is_a_letter():
         assert len(set(choices)) == len(choices) and y[0] in {line[0] for line in choices}
 
 
+def test_the_corner_by_a_word_is_the_one_in_the_picture():
+    for asked, picture, reply in rows(loaded(tasks=["corner"], samples=32, format="word"), "corner"):
+        y, x = next(iter(drawn(picture)[1]))
+        assert reply == list(CORNERS.values())[2 * (y // 2) + x // 2] and reply not in asked
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"tasks": 7}, "1 to 6"), ({"tasks": ["shape", "smell"]}, "some of"), ({"tasks": ["shape", "shape"]}, "some of"),
