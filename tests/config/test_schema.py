@@ -31,7 +31,8 @@ def test_every_committed_file_fits() -> None:
     checked = 0
     for file in FILES:
         document = read(file).data
-        if any(key in document for key in KINDS.values()):  # else it holds constants
+        # Else it holds constants, or has keys of Ianvs's contract that belong to no form of ours.
+        if any(key in document for key in KINDS.values()) and "speculative_decoding" not in file.parts:
             assert problems(document) == [], file
             checked += 1
     assert checked > 300
@@ -42,7 +43,9 @@ def test_every_committed_file_names_its_schema_for_editors() -> None:
     kinds = {key: kind for kind, key in KINDS.items()}
     for file in FILES:
         key = next((key for key in kinds if key in read(file).data), None)
-        if key is None or not {"from_ianvs", "mdil_ss_proposal", "templates"}.isdisjoint(file.parts):
+        if key is None or not {"from_ianvs", "speculative_decoding", "mdil_ss_proposal", "templates"}.isdisjoint(
+            file.parts
+        ):
             continue
         last = file.read_text(encoding="utf-8").splitlines()[-1]
         assert last.startswith(SCHEMA_LINE), file

@@ -17,7 +17,7 @@ from ianvs.base.errors import PluginError
 from ianvs.plugins.contract import Adapter
 from ianvs.processes.sealing.peer import Message
 from ianvs.running.session.asked_replies import AskedReplies
-from ianvs.running.session.replies import Replies
+from ianvs.running.session.kept_replies import Replies
 from tests.jobs import write_job
 
 WITHIN = Adapter(1, 1.0, (), b"")

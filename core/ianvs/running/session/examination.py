@@ -29,10 +29,10 @@ from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.handing import described
+from ianvs.running.session.kept_replies import Replies
 from ianvs.running.session.learner_messages import Answer, read
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
 from ianvs.running.session.remote import Answering, Learner, Model
-from ianvs.running.session.replies import Replies
 from ianvs.running.session.row_server import RowServer
 
 _PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more

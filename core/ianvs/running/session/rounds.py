@@ -27,11 +27,11 @@ from ianvs.running.session.examination import Examination
 from ianvs.running.session.feed import Chunk, DataFeed
 from ianvs.running.session.gate import Gate
 from ianvs.running.session.handing import TrainingDataServer, described
+from ianvs.running.session.kept_replies import CALLS, Replies
 from ianvs.running.session.learner_messages import FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner, Model, error_kind
-from ianvs.running.session.replies import CALLS, Replies
 from ianvs.running.session.saving import SavingTrial
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
