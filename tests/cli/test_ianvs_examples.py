@@ -79,13 +79,17 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checkout, tmp_path, capsys):
+def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checkout, tmp_path, monkeypatch, capsys):
     before = contents(checkout)
+    called_from = tmp_path / "called from"
+    (called_from / "examples").mkdir(parents=True)  # as in a checkout of ours, or of theirs
+    monkeypatch.chdir(called_from)
     out = tmp_path / "out"
     assert main(["examples", str(checkout), "--out", str(out), "--jobs", "3", "--seconds", "120"]) == 0
     said = capsys.readouterr()
     assert "1 of 3 jobs finish, 1 start." in said.out
     assert contents(checkout) == before  # nothing of it is written
+    assert not contents(called_from)  # nor where one happens to be
 
     with (out / "examples.csv").open(newline="") as file:
         rows = {Path(row["job"]).parent.name: row for row in csv.DictReader(file)}

@@ -90,6 +90,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     environment, stand_in = _environment(copy, (copy / job).parent)
     changed = [*shrunk(exam, algorithms), *stand_in]
     root["workspace"] = str(folder / "workspace")
+    root["working_directory"] = str(copy)  # where plugins write what they name by a relative path
     for path, data in files.items():
         path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
     row = _row(row, changed="; ".join(changed))
