@@ -181,10 +181,13 @@ def _traces(jobs: Sequence[tuple[str, str, Results]], metric: str) -> list[_Trac
         found = {id(pair.before): pair.after for pair in pairs}
         going_on = [(trace, found[id(trace.newest)]) for trace in traces if id(trace.newest) in found]
         begun = [_Trace(row, {}, [None] * len(jobs)) for row in new]
-        for trace, row in [*going_on, *((trace, trace.newest) for trace in begun)]:
+        for first, trace, row in [
+            *((False, *one) for one in going_on),
+            *((True, trace, trace.newest) for trace in begun),
+        ]:
             there = of_row[id(row)]
             settings = {name: cell_text(value) for name, value in sorted(there.hyperparameters.items())}
-            if trace not in begun and settings != trace.settings:
+            if not first and settings != trace.settings:
                 trace.earlier.append(trace.settings)
                 trace.changed += [f"{change} in {label}" for change in changes(trace.settings, settings)]
             trace.newest, trace.settings = row, settings
@@ -195,13 +198,12 @@ def _traces(jobs: Sequence[tuple[str, str, Results]], metric: str) -> list[_Trac
 
 
 def _lines(traces: Sequence[_Trace]) -> Iterable[HistoryLine]:
+    """Of the hyperparameters those are told in which lines of one algorithm differ, or that changed."""
+    seen: dict[tuple[str, str], list[dict[str, str]]] = {}
     for trace in traces:
-        same = [
-            t
-            for t in traces
-            if (t.newest.algorithm, t.newest.testenv) == (trace.newest.algorithm, trace.newest.testenv)
-        ]
-        names = telling([settings for t in same for settings in (t.settings, *t.earlier)])
+        seen.setdefault((trace.newest.algorithm, trace.newest.testenv), []).extend((trace.settings, *trace.earlier))
+    for trace in traces:
+        names = telling(seen[trace.newest.algorithm, trace.newest.testenv])
         told = ", ".join(f"{name}={text}" for name, text in trace.settings.items() if name in names)
         yield HistoryLine(trace.newest.algorithm, trace.newest.testenv, told, tuple(trace.values), tuple(trace.changed))
 
