@@ -24,6 +24,9 @@ class Samples:
     topics: (N,) what each sample is about, "" where that isn't known; None where the source knows none. Scores are
     broken down by it.
     references: (N,) lists of further right replies to the last turn of each conversation; None where there are none.
+    facts: (N,) names of what each sample asks for, the same in all its wordings and whatever the answer is by then;
+    None where the source knows none. feedback: (N,) what a learner is told in words where the exam gives feedback in
+    texts, "" where the source has none.
     """
 
     x: NDArray[Any]
@@ -32,6 +35,8 @@ class Samples:
     domains: NDArray[np.str_] | None = None
     topics: NDArray[np.str_] | None = None
     references: NDArray[Any] | None = None
+    facts: NDArray[np.str_] | None = None
+    feedback: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
