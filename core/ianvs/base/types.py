@@ -179,6 +179,9 @@ class RoundResult:
     sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
     unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back
     curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # told: (share of it, value)
+    told: int | None = None  # samples of a stream that had been told by its end; None: the exam tells as it hands over
+    answer_seconds: float = 0.0  # of such a stream, before labels were told: not in train_seconds, but in eval_seconds
+    feedback_seconds: float = 0.0  # of such a stream, after they were told
 
 
 SEALING_VERSION = 2

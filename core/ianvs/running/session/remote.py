@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.proc import threads
+from ianvs.processes.proc import cpu_seconds, threads
 from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
@@ -156,6 +156,10 @@ class Learner:
     def peak_bytes(self) -> int:
         return measure.peak_host_bytes()
 
+    def cpu_seconds(self) -> float:
+        """Of its process so far."""
+        return cpu_seconds()
+
     def _order(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> Message:
         return self._peer.call(name, body, files)
 
@@ -251,6 +255,9 @@ class SealedLearner(Learner):
 
     def peak_bytes(self) -> int:
         return measure.peak_host_bytes(self.pid)
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(self.pid)
 
     def _order(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> Message:
         try:
