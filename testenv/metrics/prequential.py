@@ -103,9 +103,7 @@ def gain(record: StreamRecord) -> float:
     return mean(record.gains)
 
 
-@stream_metric(
-    "gain_norm", formula="(mean s - mean z) / (r_max - mean z)", source=_GAIN, needs=("stateless",)
-)
+@stream_metric("gain_norm", formula="(mean s - mean z) / (r_max - mean z)", source=_GAIN, needs=("stateless",))
 def gain_norm(record: StreamRecord) -> float:
     """The gain as a share of what there was to gain."""
     room = record.r_max - mean(record.stateless if record.stateless is not None else ())
@@ -237,7 +235,9 @@ def tokens(record: StreamRecord) -> float:
     return float("nan") if record.tokens is None else record.tokens
 
 
-@stream_metric("calls", formula="sum of the calls of a model that the author counts", source=_OURS, higher_is_better=False)
+@stream_metric(
+    "calls", formula="sum of the calls of a model that the author counts", source=_OURS, higher_is_better=False
+)
 def calls(record: StreamRecord) -> float:
     """Calls of a model in the stream: the author's own word."""
     return float("nan") if record.calls is None else record.calls
@@ -255,9 +255,7 @@ def calls_per_right(record: StreamRecord) -> float:
     return _per_right(record.calls, record)
 
 
-@stream_metric(
-    "gain_per_1000_tokens", formula="1000 sum_i (s_i - z_i) / tokens", source=_OURS, needs=("stateless",)
-)
+@stream_metric("gain_per_1000_tokens", formula="1000 sum_i (s_i - z_i) / tokens", source=_OURS, needs=("stateless",))
 def gain_per_1000_tokens(record: StreamRecord) -> float:
     """What a thousand tokens gain."""
     if not record.tokens or not len(record.gains) or not record.scores.any():

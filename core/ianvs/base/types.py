@@ -182,6 +182,7 @@ class RoundResult:
     told: int | None = None  # samples of a stream that had been told by its end; None: the exam tells as it hands over
     answer_seconds: float = 0.0  # of such a stream, before labels were told: not in train_seconds, but in eval_seconds
     feedback_seconds: float = 0.0  # of such a stream, after they were told
+    stream_cpu_seconds: float = 0.0  # of processors, for both
 
 
 SEALING_VERSION = 2
@@ -248,6 +249,9 @@ class CaseResult:
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     sealing: Sealing = Sealing()
     damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
+    # Of a stream that was answered before it was told, (N,) by name: "scores", "gains" over the stateless reference.
+    stream: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    blind: float | None = None  # accuracy in that stream of who sees no question
     waiting: tuple[str, ...] = ()  # metrics whose reference run has still to come
     finished_at: str | None = None  # ISO 8601, UTC
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -46,7 +46,12 @@ def test_gain(case):
     topics = numbers(case["topics"]) if "topics" in case else None
     more = {"start": case["n"]} if "n" in case else {}
     of = record(
-        case["s"], stateless=np.array(case["z"], float), topics=topics, window=case["window"], r_max=case["r_max"], **more
+        case["s"],
+        stateless=np.array(case["z"], float),
+        topics=topics,
+        window=case["window"],
+        r_max=case["r_max"],
+        **more,
     )
     for name, wanted in (("online_accuracy", "online"), ("online_windowed", "windowed")):
         fits(value(name, of), case[wanted] if isinstance(case[wanted], float) else case[wanted][-1])
@@ -58,7 +63,9 @@ def test_gain(case):
     np.testing.assert_allclose(prequential.running(of.gains), case["gain_curve"])
 
 
-@pytest.mark.parametrize("case", golden("stream")["cases"], ids=lambda c: f"{c['learner']} {c['feedback']} {c['delay']}")
+@pytest.mark.parametrize(
+    "case", golden("stream")["cases"], ids=lambda c: f"{c['learner']} {c['feedback']} {c['delay']}"
+)
 def test_facts(case):
     episodes = golden("stream")["episodes"]
     answers = [one["a"] for one in episodes]
@@ -75,7 +82,9 @@ def test_facts(case):
     )
     assert of.told_at.tolist() == case["told_at"]
     assert of.of_facts is not None
-    assert [int(of.of_facts.retained.sum()), int(of.of_facts.updated.sum()), int(of.of_facts.changed.sum())] == case["counts"]
+    assert [int(of.of_facts.retained.sum()), int(of.of_facts.updated.sum()), int(of.of_facts.changed.sum())] == case[
+        "counts"
+    ]
     for name in ("retained", "updated", "stale_rate", "gain", "gain_norm", "gain_area", "forward_gain", "return_gain"):
         fits(value(name, of), case[name])
 

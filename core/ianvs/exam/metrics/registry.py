@@ -24,7 +24,7 @@ def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
 
 
 def metrics() -> tuple[Metric, ...]:
-    """All metrics: scores, then those over a score matrix, of streams, system; ianvs's own before those of other packages."""
+    """All metrics: scores, those over a score matrix, of streams, system; ours before those of other packages."""
     found, _ = brought(GROUP, Metric)
     return tuple(sorted((metric for metric, _ in found), key=lambda metric: _LEVELS.index(metric.level)))
 

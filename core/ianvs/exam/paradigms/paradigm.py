@@ -147,8 +147,9 @@ class Paradigm(Protocol):
     left out. measures: what it reports beside scores, each a column. as_one: the exam comes as one round, with one test
     set for each domain or a single one. reference: others are compared with it; no rules on passes, budget or gate are
     for it. hears_feedback: what `feed` yields of a stream that is asked before it is told is `Told`, not training data.
-    stateless: its modules are reset before each question, and told nothing. pictures: kinds of charts that reports draw of it, the most telling first: "how sure", "learning",
-    "training" (what learners tell), "stability", "costs", "matrices", and "against NAME", a metric.
+    stateless: its modules are reset before each question, and told nothing. pictures: kinds of charts that reports
+    draw of it, the most telling first: "how sure", "learning", "training" (what learners tell), "stability", "costs",
+    "matrices", and "against NAME", a metric.
     """
 
     name: ClassVar[str]

@@ -395,8 +395,8 @@ class Told(_View):
         self._require_open()
         if kind != self.kind:
             raise ExamRuleError(
-                f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `prequential: {{feedback: {self.kind}}}`"
-                f" in the testenv. `.kind` says which."
+                f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `feedback: {self.kind}` in the "
+                "testenv's `prequential`. `.kind` says which."
             )
         return self._column("told")
 

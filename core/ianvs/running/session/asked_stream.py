@@ -70,9 +70,7 @@ def _view(told: Mapping[str, Any], columns: Mapping[str, ColumnData]) -> View:
     return Told(columns, kind=told["kind"], name=told["name"], episodes=episodes, delay=told["delay"])
 
 
-def _remembering_nothing(
-    session: "CaseSession", answered: Callable[[], Any], chunk: int, compare: bool
-) -> Any:
+def _remembering_nothing(session: "CaseSession", answered: Callable[[], Any], chunk: int, compare: bool) -> Any:
     """Answers of the modules as just built. compare: with those of new ones, which stay."""
     resets, learns = [], False
     for module in session.modules:

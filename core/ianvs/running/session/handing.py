@@ -21,8 +21,8 @@ class TrainingDataServer:
     """Answers a learner's calls for data.
 
     reference: the rules on past rounds and passes are not for it. between: examines it within a stream, after a chunk.
-    folder: for what is too large for memory. stream: of an exam that asks before it tells. saw_past_rounds: whether it has asked for any; samples: that it was handed
-    in the step that is under way.
+    folder: for what is too large for memory. stream: of an exam that asks before it tells. saw_past_rounds: whether it
+    has asked for any; samples: that it was handed in the step that is under way.
     """
 
     def __init__(

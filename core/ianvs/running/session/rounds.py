@@ -252,6 +252,7 @@ class CaseRounds:
             told=None if stream is None else stream.told_so_far,
             answer_seconds=0.0 if stream is None else stream.times.answering,
             feedback_seconds=0.0 if stream is None else stream.times.learning,
+            stream_cpu_seconds=0.0 if stream is None else learner.spent.cpu_seconds,
         )
 
     @property

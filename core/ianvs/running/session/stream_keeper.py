@@ -95,8 +95,8 @@ class StreamKeeper:
         """The learner wants the round. Raises ExamRuleError where it has had it."""
         if self._begun:
             raise ExamRuleError(
-                f"feed({self._round}): the stream of round {self._round} is asked already, each chunk once, and what is "
-                "told of it comes after its answers."
+                f"feed({self._round}): the stream of round {self._round} is asked already. Each chunk is asked once, "
+                "and what is told of it comes after its answers."
             )
         self._begun, self._since = True, 0.0
         return Message({"asks": True})
@@ -181,6 +181,8 @@ class StreamKeeper:
                 stored[name] = values[first : first + len(where)]
         if self._tells:
             stored |= {f"near {shift}": _joined(scores) for shift, scores in self._near.items()}
+        spec = self._spec
+        stored["settings"] = np.array([spec.delay, spec.window, spec.start, spec.r_max])
         if last and self._tells and self._spec.second_pass:
             parts = [part for _, chunk in self._chunks for part in chunk.parts]
             again = zip(parts, self._ahead(parts), strict=True)
@@ -283,6 +285,7 @@ class StreamKeeper:
 
     def _positions(self, chunk: int) -> NDArray[np.int64]:
         return np.concatenate([part.positions for part in self._chunks[chunk][1].parts])
+
 
 def _joined(pieces: Sequence[NDArray[Any]], form: Any = np.float64) -> NDArray[Any]:
     return np.concatenate(pieces).astype(form) if pieces else np.empty(0, form)

@@ -23,9 +23,7 @@ class StreamScores:
     def __init__(self, dataset: Dataset, kind: DataType, spec: PrequentialSpec, flow: NDArray[np.int64]) -> None:
         self._dataset, self._kind, self._spec, self._flow = dataset, kind, spec, flow
 
-    def of(
-        self, positions: NDArray[np.int64], answers: Any, labels: NDArray[Any] | None = None
-    ) -> NDArray[np.float64]:
+    def of(self, positions: NDArray[np.int64], answers: Any, labels: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """(n,) what `answers` to the samples at `positions` are worth. labels: to hold them against, in place of the
         dataset's own."""
         train = self._dataset.train
