@@ -189,30 +189,52 @@ def test_the_stateless_is_run_once_for_all_delays_and_gains_nothing(tmp_path):
         assert found.metrics["gain"] == pytest.approx(np.mean(stream(found)["scores"] - z))
 
 
+CHEATING = """
+import json
+import os
+from pathlib import Path
+
+MARK, OUTSIDE = Path({mark!r}), Path({outside!r})
+
+
+class System:
+    \"\"\"Notes what it is told, in its folder and outside, and kills itself once: then it is asked again.\"\"\"
+
+    def __init__(self):
+        self.told = 0
+
+    def answer(self, data, folder, chunk):
+        key = str(40 * (chunk - 1))
+        known = json.loads(OUTSIDE.read_text()) if OUTSIDE.exists() else {{}}
+        if key in known:
+            return known[key][: len(data)]
+        own = folder / "notes.txt"
+        return [(len(own.read_text()) if own.exists() else 0) % 10] * len(data)
+
+    def predict(self, data):
+        return [self.told % 10] * len(data)
+
+    def feedback(self, told, folder, chunk):
+        self.told += 1
+        known = json.loads(OUTSIDE.read_text()) if OUTSIDE.exists() else {{}}
+        OUTSIDE.write_text(json.dumps({{**known, str(told.episodes[0]): told.labels.tolist()}}))
+        with (folder / "notes.txt").open("a") as own:
+            own.write("x")
+        if chunk == {chunk} and not MARK.exists():
+            MARK.touch()
+            os.kill(os.getpid(), 9)
+
+    def save(self, path):
+        path.write_text(str(self.told))
+
+    def load(self, path):
+        self.told = int(path.read_text())
+"""
+
+
 @pytest.mark.parametrize("chunk", [3, 13, 29])
 def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
-    """I6: also of a learner that notes what it was told in its folder, and kills itself to be asked again."""
-    noting = edited(
-        SYSTEM,
-        '        (folder / "notes.txt").write_text(str(self.last))\n',
-        '        (folder / "notes.txt").open("a").write(f"{told.episodes.tolist()} {told.labels.tolist()}\\n")\n'
-        f"        if chunk == {chunk} and not MARK.exists():\n"
-        "            MARK.touch()\n"
-        "            os.kill(os.getpid(), 9)\n",
-    )
-    noting = edited(noting, "def feedback(self, told, folder):", "def feedback(self, told, folder, chunk):")
-    noting = edited(
-        noting,
-        "    def answer(self, data):\n",
-        "    def answer(self, data, folder, chunk=0):\n"
-        "        notes = folder / 'notes.txt'\n"
-        "        known = dict(line.split('] ') for line in notes.read_text().splitlines()) if notes.exists() else {}\n"
-        "        first = 40 * (chunk - 1)\n"
-        "        for episodes, labels in known.items():\n"
-        "            if first in eval(episodes + ']'):\n"
-        "                return eval(labels)[: len(data)]\n",
-    )
-    noting += "\n    def predict(self, data):\n        return [self.last] * len(data)\n"
+    """I6: the first answer counts, and the learner's folder is what it was when the round began."""
     stored = {}
     for name in ("undisturbed", "killed"):
         folder = tmp_path / name
@@ -221,7 +243,7 @@ def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
         mark = tmp_path / "marks" / name
         if name == "undisturbed":
             mark.touch()
-        source = f"import os\nfrom pathlib import Path\nMARK = Path({str(mark)!r})\n" + noting
+        source = CHEATING.format(mark=str(mark), outside=str(tmp_path / "marks" / f"{name}.notes"), chunk=chunk)
         found = found_in(sat(folder, source, "System", paradigm="testtimelearning", job="seeds: [0]\nsealing: open"))
         store = CaseStore(folder / "ws")
         store.unpack(found.case.id)
