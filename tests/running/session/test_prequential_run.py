@@ -15,7 +15,6 @@ from ianvs.config import load_job
 from ianvs.exam.scenarios import open_exam
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
-from tests.edits import edited
 from tests.jobs import write_job
 
 MEANS = '''

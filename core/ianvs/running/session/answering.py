@@ -7,7 +7,7 @@ import numpy as np
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.parts import ColumnData, LazyColumn, Part
+from ianvs.exam.data.parts import ColumnData, Part, is_lazy
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms import Predictions
 from ianvs.exam.scenarios.views import TestView
@@ -32,7 +32,7 @@ def checked_answers(
     it was asked. classes: how many the exam has. Raises PluginError."""
     count = len(x)
     shape = np.broadcast_to(np.uint8(0), (count, *label_shape))
-    samples = np.broadcast_to(np.uint8(0), (count,)) if isinstance(x, LazyColumn) else x.gather()
+    samples = np.broadcast_to(np.uint8(0), (count,)) if is_lazy(x) else x.gather()
     check = kind.checker(Part(Samples(samples, shape, np.empty(0, str)), np.arange(count)), classes, unseen=unseen)
     data = TestView(x, name=name)
     said = ask(data)

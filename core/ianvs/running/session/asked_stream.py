@@ -1,5 +1,6 @@
 """The learner's side of an exam that asks before it tells: a chunk is answered, then comes what is told by then."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +46,9 @@ def asked_chunks(session: "CaseSession") -> Iterator[tuple[View, Mapping[str, An
         first = False
         writer = ArrayWriter()
         spec = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
-        reply = session.keeper.call(
-            "answered", {"chunk": body["chunk"], "labels": spec, "who": session.who}, (writer.file,)
-        )
+        said = {"chunk": body["chunk"], "labels": spec, "who": session.who}
+        reply = session.keeper.call("answered", said, (writer.file,))
+        os.close(writer.file)
         if (told := reply.body["told"]) is not None:
             memory = mapped(reply.files[0])
             columns = {name: _column(memory, where) for name, where in told["columns"].items()}

@@ -95,6 +95,10 @@ class Answer(Message):
     who: str
 
 
+OF_STREAM = ("question", "answered")
+"""Calls of an exam that asks before it tells, two for each chunk."""
+
+
 class AnsweredCall(Message):
     """Answers to a chunk of a stream. chunk: counts from 1. who: what errors call it that gave them."""
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from ianvs.running.session.feed import Chunk, DataFeed
 from ianvs.running.session.gate import Gate
 from ianvs.running.session.handing import TrainingDataServer, described
 from ianvs.running.session.kept_replies import CALLS, Replies
-from ianvs.running.session.learner_messages import AnsweredCall, FeedCall, Progress, read
+from ianvs.running.session.learner_messages import OF_STREAM, AnsweredCall, FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
 from ianvs.running.session.remote import Learner, Model, error_kind
@@ -131,9 +131,9 @@ class CaseRounds:
             return None
         if name == "feed":
             return self._data_server.hand_out(read(FeedCall, told.body))
-        if name == "question" and self._stream is not None:
-            return self._stream.question()
-        if name == "answered" and self._stream is not None:
+        if name in OF_STREAM and self._stream is not None:
+            if name == "question":
+                return self._stream.question()
             return self._stream.answered(read(AnsweredCall, told.body), told.files)
         if name in CALLS:
             return self._replies.handle(name, told)
@@ -225,7 +225,7 @@ class CaseRounds:
         if stream is not None:  # the time in which it answers is none of its training
             answering = Spent(stream.times.answering, stream.times.cpu)
             asked += answering
-            trained += Spent(-answering.seconds, -answering.cpu_seconds)
+            trained = Spent(stream.times.learning, max(0.0, trained.cpu_seconds - answering.cpu_seconds))
         return RoundResult(
             index=index,
             name=name,
@@ -330,7 +330,9 @@ class CaseRounds:
     @contextmanager
     def _as_it_is(self) -> Iterator[Model]:
         """What copies begin from: the learner as it is within a round."""
-        with tempfile.TemporaryDirectory(prefix=".model-", dir=self._store.folder(self._id)) as folder:
+        root = self._store.folder(self._id)
+        apart = nullcontext() if self._stream is None else self.learner.apart()  # else the whole call is
+        with apart, tempfile.TemporaryDirectory(prefix=".model-", dir=root) as folder:
             yield self.learner.save(Path(folder)) if self.learner.needs_model else self._model
 
     @cached_property
