@@ -251,7 +251,6 @@ class CaseResult:
     damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
     # Of a stream that was answered before it was told, (N,) by name: "scores", "gains" over the stateless reference.
     stream: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    blind: float | None = None  # accuracy in that stream of who sees no question
     waiting: tuple[str, ...] = ()  # metrics whose reference run has still to come
     finished_at: str | None = None  # ISO 8601, UTC
     provenance: Mapping[str, Any] = field(default_factory=dict)

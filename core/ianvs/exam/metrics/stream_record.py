@@ -19,14 +19,15 @@ NEVER = -1
 class StreamRecord:
     """N episodes, one for each sample of the stream, in its order.
 
-    scores: (N,) what each answer was worth. stateless: those of the same learner that remembers nothing; None: it did
-    not run. rounds, chunks: (N,) which it came in, from 1 and from 0. told_at: (N,) the chunk after which it was told,
-    NEVER. truth, said: (N,) numbers of the right answer and of the given one, which is -1 where it is right nowhere in
-    the stream. topics, facts: (N,) numbers of them, or None where the data know none. delay: in chunks. near: by shift
-    the scores of copies that were asked ahead. second: (N,) scores of the last model on the whole stream, or None.
-    answer_seconds, feedback_seconds, cpu_seconds: of the whole stream. tokens, calls: as the author counts them; None
-    where nobody does. held_out: (J,) scores of the test sets after the last round less those before the first, or None.
-    window, start, r_max: as in ianvs.config.spec.PrequentialSpec.
+    scores: (N,) what each answer was worth. stateless: those of the same learner that remembers nothing; None: it
+    did not run. rounds, chunks: (N,) which it came in, from 1 and from 0. told_at: (N,) the chunk after which it
+    was told, NEVER. truth, said: (N,) numbers of the right answer and of the given one, which is -1 where it is
+    right nowhere in the stream. topics, facts: (N,) numbers of them, or None where the data know none; a fact of -1
+    is none. delay: in chunks. near: by shift the scores of copies that were asked ahead. second: (N,) scores of the
+    last model on the whole stream, or None. answer_seconds, feedback_seconds, cpu_seconds: of the whole stream.
+    tokens, calls: as the author counts them; None where nobody does. held_out: (J,) scores of the test sets after
+    the last round less those before the first, or None. window, start, r_max: as in
+    ianvs.config.spec.PrequentialSpec.
     """
 
     scores: NDArray[np.float64]
@@ -99,6 +100,8 @@ def _of_facts(record: StreamRecord) -> OfFacts:
     assert record.facts is not None
     earlier: dict[int, list[int]] = {}  # episodes by fact, in the order of the stream, in which they are told as well
     for i, fact in enumerate(record.facts.tolist()):
+        if fact < 0:
+            continue
         before = earlier.setdefault(fact, [])
         now = record.truth[i]
         told = [e for e in before if NEVER < record.told_at[e] < record.chunks[i]]

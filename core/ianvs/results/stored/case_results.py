@@ -18,7 +18,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.stream_record import StreamRecord
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
-from ianvs.results.stored.stream_results import read_stream
+from ianvs.results.stored.stream_results import of_stream, read_stream
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.store.stored_score import StoredScore, finite, score_curve
 
@@ -184,7 +184,7 @@ def read_case(
         bound=bound,
         basemodel=str(stored.get("basemodel", "")),
         rounds=rounds,
-        notes=exam.notes if exam else (),
+        notes=(*(exam.notes if exam else ()), *(() if asked is None or case.role else of_stream(asked))),
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
@@ -194,7 +194,6 @@ def read_case(
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
         samples=samples,
         stream={} if asked is None else {"scores": asked.scores, "gains": asked.gains},
-        blind=None if asked is None else asked.blind,
         sealing=sealing,
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),

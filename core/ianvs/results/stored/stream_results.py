@@ -1,6 +1,7 @@
 """What was answered in a stream before it was told, from what is stored of each round -> StreamRecord."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,14 @@ def read_stream(
         start=int(start),
         r_max=float(r_max),
     )
+
+
+def of_stream(record: StreamRecord) -> Iterator[str]:
+    """What the answers are to be held against, whoever gives them, in sentences."""
+    yield f"Who sees no question and says what was told most often of late is right in {record.blind:.3f} of the stream."
+    plain = replace(record, told_at=record.chunks + record.delay)  # however long a learner takes
+    if plain.of_facts is not None and (known := plain.of_facts.knowable).any():
+        yield f"{np.mean(known):.3f} of the stream asks for what had been told, with the answer that it has, by then."
 
 
 def _joined(stored: Sequence[Mapping[str, NDArray[Any]]], name: str) -> NDArray[Any]:
