@@ -1,4 +1,4 @@
-"""Memories: what a system was told, and what of it may help with a question. Modules of type `memory`, without torch."""
+"""Memories, modules of type `memory`: what a system was told, and what of it may help with a question."""
 
 import json
 import math
@@ -105,7 +105,8 @@ class MostFrequent(History):
 
     def find(self, question: str) -> list[Pair]:
         counts = self.kept.get(self.key(question), {})
-        return [(question, answer) for answer in sorted(reversed(counts), key=counts.__getitem__, reverse=True)]
+        order = {answer: (count, place) for place, (answer, count) in enumerate(counts.items())}
+        return [(question, answer) for answer in sorted(order, key=order.__getitem__, reverse=True)]
 
 
 class SameWording(History):

@@ -1,4 +1,4 @@
-"""The source `made_up_town`: questions about a town that does not exist, asked again and again, for systems with memory.
+"""The source `made_up_town`: questions about a town that does not exist, asked again and again.
 
 Offices of the town (council, harbour, ...) are visited in turn. A visit asks for each fact of its office several times,
 in one of three wordings, and for some results of the office's made-up operation. Before an office is visited again,
@@ -99,10 +99,10 @@ class _Question:
 
 
 class MadeUpTown(Source):
-    """visits: how many, of one office after the other. offices: how many take turns. facts: of an office, the first
-    half of which change before each return. askings: of each fact in a visit, in one of three wordings each. sums: made
-    with the office's operation in a visit, drawn from three times as many, which are this visit's alone. choices: answers to choose from that a question names; 0 names
-    none, and the answer is open."""
+    """visits: how many, of one office after the other. offices: how many take turns. facts: of an office; the first
+    half of them change before each return. askings: of each fact in a visit, in one of three wordings each. sums: made
+    with the office's operation in a visit, drawn from three times as many, which are this visit's alone. choices:
+    answers to choose from that a question names; 0 names none, and the answer is open."""
 
     summary: ClassVar[str] = "questions about a made-up town whose facts stay or change, for systems with memory"
     takes: ClassVar[tuple[str, ...]] = ("using",)
