@@ -25,12 +25,6 @@ class AsNoted:
     def answer(self, data, *, notes: list[list[Pair]]) -> list[str]:
         return [said(str(asked), found) for asked, found in zip(data.x, notes, strict=True)]
 
-    def save(self, path):
-        Path(path).write_text("", encoding="utf-8")
-
-    def load(self, path):
-        pass
-
 
 def said(asked: str, notes: list[Pair], wrong=()) -> str:
     """The answer to a question as it was asked. wrong: answers that are not."""
@@ -75,14 +69,11 @@ class Remembering:
         self.wrong = {}
 
     def save(self, path):
-        path = Path(path)
-        path.mkdir()
-        self.memory.save(path / "memory.json")
-        (path / "wrong.json").write_text(json.dumps(self.wrong), encoding="utf-8")
+        Path(path).write_text(json.dumps({"kept": self.memory.kept, "wrong": self.wrong}), encoding="utf-8")
 
     def load(self, path):
-        self.memory.load(Path(path) / "memory.json")
-        self.wrong = json.loads((Path(path) / "wrong.json").read_text(encoding="utf-8"))
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.memory.kept, self.wrong = found["kept"], found["wrong"]
 
 
 class Majority(Remembering):

@@ -121,7 +121,7 @@ class MadeUpTown(Source):
             raise ValueError("`choices` is 1, which leaves nothing to choose. Name 2 to 8, or 0 for open answers.")
         if (most := _SUMS // _OUT_OF // -(-self.visits // self.offices)) < self.sums:
             raise ValueError(
-                f"`sums` is {self.sums}. With {self.visits} visits of {self.offices} offices, {most} is most."
+                f"`sums` is {self.sums}; {self.visits} visits of {self.offices} offices have at most {most} each."
             )
         return self
 
