@@ -61,9 +61,9 @@ class StreamScores:
 
     @cached_property
     def topics(self) -> NDArray[np.int64] | None:
-        """(N,) numbers of the samples' topics, else of their domains."""
+        """(N,) numbers of the samples' subjects, else of their topics, else of their domains."""
         train = self._dataset.train
-        known = train.domains if train.topics is None else train.topics
+        known = next((one for one in (train.subjects, train.topics, train.domains) if one is not None), None)
         return None if known is None else np.array(_numbered(known[self._flow].tolist()), np.int64)
 
     @cached_property
