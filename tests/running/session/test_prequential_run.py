@@ -15,6 +15,7 @@ from ianvs.config import load_job
 from ianvs.exam.scenarios import open_exam
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
+from tests.edits import edited
 from tests.jobs import write_job
 
 MEANS = '''
@@ -322,3 +323,57 @@ def test_what_can_not_be_is_refused_before_anything_runs(tmp_path, more, scenari
         ianvs.run(path)
     assert said in str(refused.value)
     assert ".yaml:" in str(refused.value)
+
+
+def test_a_budget_of_tokens_holds_what_the_author_counts_against_it(tmp_path):
+    counting = edited(SYSTEM, "    def answer(self, data):\n", COUNTING)
+    more = "prequential: true\nbudget: {tokens: 100, calls: 1000, over: mark}"
+    metrics = "[tokens, tokens_per_right, online_accuracy, accuracy]"
+    found = found_in(sat(tmp_path, counting, "System", more, paradigm="testtimelearning", metrics=metrics))
+    answered = len(stream(found)["scores"])
+    assert found.metrics["tokens"] == 3 * answered
+    assert found.metrics["tokens_per_right"] == pytest.approx(3 * answered / stream(found)["scores"].sum())
+    assert found.over_budget[0].startswith("tokens ") and "the budget is 100" in found.over_budget[0]
+    assert any("it counts no calls" in said for said in found.warnings)
+
+
+COUNTING = """
+    from ianvs.base.types import Measure
+
+    measures = {"tokens": Measure("Tokens of its prompts.", reduce="sum")}
+
+    def measured(self):
+        tokens, self.tokens = getattr(self, "tokens", 0), 0
+        return {"tokens": tokens}
+
+    def predict(self, data):
+        return [self.last] * len(data)
+
+    def answer(self, data):
+        self.tokens = getattr(self, "tokens", 0) + 3 * len(data)
+"""
+
+
+def test_labels_that_are_withheld_or_wrong_are_asked_scored_and_told_as_they_are(tmp_path):
+    changed = "{name: online, rounds: 5, batch: 40, modifiers: {labelled: 0.5, label_noise: 0.3}}"
+    folders = {kind: tmp_path / kind for kind in ("label", "correctness")}
+    told = {}
+    for kind, folder in folders.items():
+        testenv = f"dataset: {{name: digits}}\nscenario: {changed}\nmetrics: [online_accuracy, accuracy]\n"
+        testenv += f"prequential: {{feedback: {kind}}}"
+        path = write_job(folder, plugin=FEEDBACK, name="System", hyperparameters="", testenv=testenv, job="seeds: [0]")
+        file = folder / "algorithm.yaml"
+        file.write_text(file.read_text().replace("incrementallearning", "testtimelearning"))
+        found = found_in(ianvs.run(path))
+        lines = [eval(line) for line in (found.directory / "files" / "told.txt").read_text().splitlines()]
+        name = "labels" if kind == "label" else "correct"
+        told[kind] = {e: value for line in lines for e, value in zip(line[2], line[4][name], strict=True)}
+        said = stream(found)
+        truth = open_exam(load_job(path).testenvs[0], folder / "ws" / "cache").dataset.train.y[said["sample"]]
+        np.testing.assert_array_equal(said["scores"], truth == 1)
+    labels = np.array([told["label"][episode] for episode in range(len(truth))])
+    assert 0.4 < np.mean(labels < 0) < 0.6
+    assert np.mean(labels[labels >= 0] != truth[labels >= 0]) > 0.2
+    known = np.flatnonzero(labels >= 0)
+    assert sorted(told["correctness"]) == known.tolist()
+    np.testing.assert_array_equal([told["correctness"][e] for e in known.tolist()], labels[known] == 1)

@@ -92,12 +92,19 @@ class GateSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class BudgetSpec(Spec):
-    """What a learner may use in a round; None is no limit. over: "fail" ends the case, "mark" marks its row."""
+    """What a learner may use in a round; None is no limit. over: "fail" ends the case, "mark" marks its row.
+
+    stream_seconds: of answering and learning, where the exam asks before it tells. tokens, calls: of a model, as its
+    author counts them.
+    """
 
     memory_samples: Annotated[int, Field(ge=0)] | None = None
     memory_bytes: Annotated[int, Field(ge=0)] | None = None
     passes: Annotated[int, Field(ge=1)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
+    stream_seconds: Annotated[float, Field(gt=0)] | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+    calls: Annotated[int, Field(ge=0)] | None = None
     over: Literal["fail", "mark"] = "fail"
 
 

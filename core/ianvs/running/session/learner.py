@@ -125,16 +125,19 @@ class LearnerHost:
         self._opened = session
         session.keeper = self._keeper
         steps = tuple(session.paradigm.steps(session))
-        if paradigm.predict is Paradigm.predict:
+        hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
+        if paradigm.predict is Paradigm.predict or hears or stateless:
             session.module("basemodel")  # here, since copies that answer would each make it anew
+        if (hears or stateless) and session.has("memory"):
+            session.module("memory")
         own = declared_measures(session.modules, paradigm.measures)
         ready = Ready(
             steps=steps,
             reference=paradigm.reference,
             measures={**paradigm.measures, **own},
             measured=bool(own),
-            hears=getattr(paradigm, "hears_feedback", False),
-            stateless=getattr(paradigm, "stateless", False),
+            hears=hears,
+            stateless=stateless,
             device="cuda" if device == "cuda" else "cpu",
             card=str(sys.modules["torch"].cuda.get_device_name()) if device == "cuda" else "cpu",
         )
