@@ -6,7 +6,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import closest
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
@@ -135,9 +135,9 @@ class PrequentialSpec(Spec):
         return own if self.stream_cost is None else self.stream_cost
 
 
-def _prequential(given: object) -> object:
+def _prequential(given: PrequentialSpec | bool) -> PrequentialSpec | None:
     """`true` is all defaults, `false` is no such exam."""
-    return {} if given is True else None if given is False else given
+    return (PrequentialSpec() if given else None) if isinstance(given, bool) else given
 
 
 def _one_list(given: list[MetricSpec] | dict[str, list[MetricSpec]]) -> tuple[MetricSpec, ...]:
@@ -177,7 +177,12 @@ class TestEnvSpec(PlacedSpec):
     gate: Annotated[GateSpec | None, Field(validation_alias="model_eval")] = None
     name: Annotated[Name, absent_is("")] = ""
     budget: BudgetSpec | None = None
-    prequential: Annotated[PrequentialSpec | None, BeforeValidator(_prequential)] = None
+    prequential: Annotated[
+        PrequentialSpec | None,
+        ReadAs(mapping=PrequentialSpec, truth=bool),
+        AfterValidator(_prequential),
+        absent_is(None),
+    ] = None
     linear_probe: bool = False  # whether features are examined after every round
     task_scores: bool = False  # whether scores of all classes are asked for, to be looked at under the mask of a task
     teacher_forced: bool = False  # whether a language model is asked what it makes of the true replies

@@ -10,7 +10,7 @@ from ianvs.base.errors import PluginError
 from ianvs.exam.data.parts import ColumnData, Held
 from ianvs.exam.scenarios.views import TestView, Told, TrainView
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
-from ianvs.running.session.answering import checked_answers
+from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.modules import start_generators
 
 if TYPE_CHECKING:
