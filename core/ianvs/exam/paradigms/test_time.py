@@ -60,6 +60,7 @@ class TestTimeLearning(_Asked):
 
     name: ClassVar[str] = "testtimelearning"
     hears_feedback: ClassVar[bool] = True
+    pictures: ClassVar[tuple[str, ...]] = ("how sure", "training", "learning", "stability", "costs", "matrices")
 
     def train(self, step: int, session: Session) -> None:
         system = session.module("basemodel")

@@ -10,7 +10,7 @@ from ianvs.base.types import CaseResult
 from ianvs.results.report.leaderboard_row import RowKey
 
 _MOST = 400  # points of a line
-_NAMES = {"scores": "online accuracy so far", "gains": "gain so far"}
+OF_STREAM = {"scores": "online accuracy so far", "gains": "gain so far"}
 Array = NDArray[np.float64]
 
 
@@ -25,7 +25,7 @@ class TrainingCurves:
             if count := len(values):
                 ends = np.arange(1, count + 1)
                 so_far = np.column_stack([ends / count * len(result.round_names), np.cumsum(values) / ends])
-                self._add(_NAMES[name], key, so_far)
+                self._add(OF_STREAM[name], key, so_far)
         for name in dict.fromkeys(name for round_ in result.rounds for name in round_.curves):
             both = [(r.index - 1 + share, value) for r in result.rounds for share, value in r.curves.get(name, ())]
             self._add(name, key, np.array(both))
