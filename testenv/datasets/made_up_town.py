@@ -153,6 +153,7 @@ class MadeUpTown(Source):
             domains=np.array([visit for visit, _ in asked]),
             topics=np.array([question.kind for _, question in asked]),
             facts=np.array([question.fact for _, question in asked]),
+            subjects=np.array([_OFFICES[question.office].name for _, question in asked]),
         )
 
     def _stream(self, visit: int) -> Iterator[_Question]:

@@ -18,7 +18,15 @@ from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpe
 from ianvs.config.models.job import EngineSpec, GenerationSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.config.models.search import Range, SearchSpec, SelectSpec
-from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, QuestionSpec, ScenarioSpec, TestEnvSpec
+from ianvs.config.models.testenv import (
+    BudgetSpec,
+    GateSpec,
+    MetricSpec,
+    PrequentialSpec,
+    QuestionSpec,
+    ScenarioSpec,
+    TestEnvSpec,
+)
 from ianvs.config.overrides import Override
 
 __all__ = [
@@ -35,6 +43,7 @@ __all__ = [
     "MetricSpec",
     "ModuleSpec",
     "ParadigmSpec",
+    "PrequentialSpec",
     "PublishedSpec",
     "QuestionSpec",
     "Range",

@@ -94,6 +94,17 @@ def cpu_seconds(pid: int | None = None) -> float:
         return 0.0
 
 
+def own_cpu_seconds(pid: int | None = None) -> float:
+    """Processor time of a process and its threads, without the processes that it has started: told in microseconds.
+
+    Where the clock of another process can't be read, and of one that is gone, 0.
+    """
+    try:
+        return time.process_time() if pid is None else time.clock_gettime((~pid << 3) | 2)
+    except (OSError, AttributeError):
+        return 0.0
+
+
 def seconds_below(pid: int, but: int | None = None) -> float:
     """Processor time of the processes below `pid`, and of those that they have waited for; without those of `but`."""
     return sum(_ticks(one, 11) for one in below(pid, [but] if but else [])) / os.sysconf("SC_CLK_TCK")

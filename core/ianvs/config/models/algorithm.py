@@ -34,8 +34,9 @@ MODULE_TYPES = (
     "unseen_sample_re_recognition",
     "aggregation",
     "inference_scheme",
+    "memory",
 )
-"""What modules are called in KubeEdge Ianvs; the last is ours. A paradigm without use for one says so."""
+"""What modules are called in KubeEdge Ianvs; the last two are ours. A paradigm without use for one says so."""
 
 SPLITTING_METHODS = ("default", "shuffled")
 IANVS_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
@@ -193,6 +194,7 @@ class AlgorithmSpec(PlacedSpec):
     ] = None
     contract: ContractName = NATIVE
     pretrained_on: Collections = ()  # what its weights were trained on, where their name does not tell
+    stream_cost: Annotated[int, Field(ge=1)] = 1  # chunks of a prequential stream that pass while it learns from one
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
     settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
     name: Annotated[str, NoKey] = ""

@@ -26,7 +26,8 @@ class Samples:
     references: (N,) lists of further right replies to the last turn of each conversation; None where there are none.
     facts: (N,) names of what each sample asks for, the same in all its wordings and whatever the answer is by then;
     None where the source knows none. feedback: (N,) what a learner is told in words where the exam gives feedback in
-    texts, "" where the source has none.
+    texts, "" where the source has none. subjects: (N,) what a stretch of the samples in their order is about, which may
+    come back; None: that is the topics.
     """
 
     x: NDArray[Any]
@@ -37,6 +38,7 @@ class Samples:
     references: NDArray[Any] | None = None
     facts: NDArray[np.str_] | None = None
     feedback: NDArray[Any] | None = None
+    subjects: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

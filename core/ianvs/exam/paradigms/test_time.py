@@ -35,13 +35,30 @@ class Memory(Protocol):
         """For each question of `data` a list of (question, answer) that were told before."""
 
 
-class TestTimeLearning(Paradigm):
+class _Asked(Paradigm):
+    """Answers by the base model, with what a memory has to say."""
+
+    modules: ClassVar[Mapping[str, Any]] = {"basemodel": System, "memory": Memory | None}
+
+    def answer(self, data: TestView, context: Context, session: Session) -> Predictions:
+        return self._asked("answer", data, context, session)
+
+    def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
+        own = callable(getattr(session.module("basemodel").plugin, "predict", None))
+        return self._asked("predict" if own else "answer", data, context, session)
+
+    def _asked(self, method: str, data: TestView, context: Context, session: Session) -> Predictions:
+        if session.has("memory"):
+            context = {**context, "notes": session.call(session.module("memory"), "read", data, **context)}
+        return Predictions(session.call(session.module("basemodel"), method, data, **context))
+
+
+class TestTimeLearning(_Asked):
     """`answer` before it is told, `feedback` afterwards; a `memory` writes down what is told and is read before."""
 
     __test__: ClassVar[bool] = False  # the name is not an invitation to pytest
 
     name: ClassVar[str] = "testtimelearning"
-    modules: ClassVar[Mapping[str, Any]] = {"basemodel": System, "memory": Memory | None}
     hears_feedback: ClassVar[bool] = True
 
     def train(self, step: int, session: Session) -> None:
@@ -58,14 +75,21 @@ class TestTimeLearning(Paradigm):
             if session.has("memory"):
                 session.call(session.module("memory"), "write", told)
 
+
+class Stateless(_Asked):
+    """The reference `stateless`: the modules of an algorithm, as they were built, before each question of a stream.
+
+    It is told nothing. What CL-Bench (arXiv 2606.05661) calls `reset_between_instances`.
+    """
+
+    name: ClassVar[str] = "stateless"
+    reference: ClassVar[bool] = True
+    stateless: ClassVar[bool] = True
+
+    def train(self, step: int, session: Session) -> None:
+        for _ in session.feed(step):
+            pass
+
     def answer(self, data: TestView, context: Context, session: Session) -> Predictions:
-        return self._asked("answer", data, context, session)
-
-    def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
-        own = callable(getattr(session.module("basemodel").plugin, "predict", None))
-        return self._asked("predict" if own else "answer", data, context, session)
-
-    def _asked(self, method: str, data: TestView, context: Context, session: Session) -> Predictions:
-        if session.has("memory"):
-            context = {**context, "notes": session.call(session.module("memory"), "read", data, **context)}
-        return Predictions(session.call(session.module("basemodel"), method, data, **context))
+        own = callable(getattr(session.module("basemodel").plugin, "answer", None))
+        return self._asked("answer" if own else "predict", data, context, session)

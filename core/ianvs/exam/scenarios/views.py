@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
-from ianvs.exam.data.parts import ColumnData, LazyColumn, Picked
+from ianvs.exam.data.parts import ColumnData, Picked, is_lazy
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +48,7 @@ class _View:
         """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
         self._open = False
         for column in self._columns.values():
-            if isinstance(column, LazyColumn):
+            if is_lazy(column):
                 column.close()
         self._columns.clear()
         self._gathered.clear()
@@ -97,7 +97,7 @@ class _View:
         key = (column, device)
         if key not in self._resident:
             held = self._columns[column]
-            if isinstance(held, LazyColumn) and column not in self._gathered:
+            if is_lazy(held) and column not in self._gathered:
                 from ianvs.exam.scenarios.lazy_rows import LazyRows
 
                 with torch.inference_mode(False):
@@ -110,7 +110,7 @@ class _View:
     def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
         """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
         self._require_open()  # it may have ended between the call and the first batch
-        lazy = [held for column in columns if isinstance(held := self._columns[column], LazyColumn)]
+        lazy = [held for column in columns if is_lazy(held := self._columns[column])]
         small = not lazy and sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
 
@@ -149,7 +149,7 @@ class _View:
         if known is not None:
             values = known[rows.numpy()]
         else:
-            values = held.read(rows.numpy()) if alone and isinstance(held, LazyColumn) else held.gather(rows.numpy())
+            values = held.read(rows.numpy()) if alone and is_lazy(held) else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
 
 
@@ -207,7 +207,7 @@ class TrainView(_View):
         """Class indices among the labels; None where labels are no classes."""
         self._require_open()
         column = self._columns["y"]
-        if isinstance(column, LazyColumn) and len(column.shape) > 1:
+        if is_lazy(column) and len(column.shape) > 1:
             return None
         labels = column.gather() if self._labelled else np.empty(0, np.int64)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
@@ -307,13 +307,13 @@ class TestView(_View):
 
     def __iter__(self) -> Iterator[Any]:
         self._require_open()
-        lazy = isinstance(self._columns["x"], LazyColumn)
+        lazy = is_lazy(self._columns["x"])
         return map(self.__getitem__, range(len(self))) if lazy else iter(self.x)
 
     def __getitem__(self, index: Any) -> Any:
         self._require_open()
         column = self._columns["x"]
-        if not isinstance(column, LazyColumn) or "x" in self._gathered:
+        if not is_lazy(column) or "x" in self._gathered:
             return self.x[index]
         rows = np.arange(len(self))[index]
         return column.gather(rows) if rows.ndim else column.gather(rows[None])[0]
@@ -395,8 +395,8 @@ class Told(_View):
         self._require_open()
         if kind != self.kind:
             raise ExamRuleError(
-                f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `prequential: {{feedback: {self.kind}}}`"
-                f" in the testenv. `.kind` says which."
+                f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `feedback: {self.kind}` in the "
+                "testenv's `prequential`. `.kind` says which."
             )
         return self._column("told")
 

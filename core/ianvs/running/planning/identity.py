@@ -51,6 +51,8 @@ def exam_identity(
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
     facts |= {one.name: True for one in exam.asked}
+    if exam.prequential is not None:
+        facts["prequential"] = {name: value for name, value in vars(exam.prequential).items() if name != "stream_cost"}
     written = [(one.name, one.url) for one in exam.questions]
     written += [(of.name, of.url)] if (of := exam.dataset.data_type) else []
     facts |= {f"source of {name}": source_of(str(url), name) for name, url in written if url is not None}
@@ -78,6 +80,9 @@ def algorithm_identity(
         facts["pictures"] = pictures
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
+    cost = 1 if exam.prequential is None or paradigm.reference else exam.prequential.cost(algorithm.stream_cost)
+    if cost != 1:
+        facts["stream_cost"] = cost
     contract = contract_named(algorithm.contract)
     if job.sealing != "normal" and not contract.runs_cases:
         facts["sealing"] = job.sealing  # it may cost the learner something, or let it do more

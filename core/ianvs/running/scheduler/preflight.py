@@ -34,7 +34,7 @@ from ianvs.running.planning.named_files import unfound_files
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
-from ianvs.running.scheduler import checks
+from ianvs.running.scheduler import checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.opening import engine_problems, isolates
@@ -407,6 +407,7 @@ FILES: tuple[Check, ...] = (
     Check(checks.link_problems, stands_on_others=True),
     Check(checks.forced_problems, stands_on_others=True),
     Check(checks.protocol_problems, stands_on_others=True),
+    Check(stream_checks.prequential_problems, stands_on_others=True),
 )
 """What costs no more than reading the files."""
 

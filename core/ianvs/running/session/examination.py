@@ -152,6 +152,11 @@ class Examination:
         question = _Call((few,), f"samples of round {index}", context)
         return list(self._asked([question] * times, copies, index, timed=False, tried=True))
 
+    def ahead(self, parts: Sequence[Part], copies: Answering, taught: int) -> list[Any]:
+        """Answers to training samples that were not told yet, or again to such that were, part after part; untimed."""
+        questions = [_Call((part,), "questions of the stream") for part in parts]
+        return [one.labels for one in self._asked(questions, copies, taught, timed=False, tried=True)]
+
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
         if self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
