@@ -121,7 +121,7 @@ def test_notes_find_out_an_operation_from_two_results():
     right = (stream(Notes(), asked) == asked.y)[asked.topics == "rule"]
     assert right.mean() > 0.75
     noted = KeyedNotes()
-    noted.write(told(["Mill: how much is 2 marn 5?", "Mill: how much is 3 marn 1?"], ["", ""], ["11", "5"]))
+    noted.write(told(["Mill: how much is 2 marn 5?", "Mill: how much is 3 marn 1?"], ["", ""], ["12", "5"]))
     assert [answer for _, answer in noted.find("Mill: how much is 10 marn 20?")] == ["50"], "a + 2 b"
     assert noted.find("Mill: how much is 10 dolp 20?") == []
 
