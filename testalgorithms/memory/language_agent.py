@@ -104,8 +104,7 @@ class LanguageAgent:
             same += 1
         if same == 0:
             self._cache = None
-        elif self._cache is not None:
-            self._cache.crop(same)
+        self._shorten(same)
         tokens, new = [], prompt[same:]
         self._seen = list(prompt)
         while len(tokens) < self.max_new_tokens:
@@ -116,8 +115,13 @@ class LanguageAgent:
             if token in self._stops or "\n" in self._tokenizer.decode([token]):
                 break
             new = [token]
-        self._cache.crop(len(prompt))
+        self._shorten(len(prompt))
         return tokens
+
+    def _shorten(self, length: int):
+        """The cache to its first tokens; transformers takes how many are left out, as a negative number."""
+        if self._cache is not None and (more := self._cache.get_seq_length() - length) > 0:
+            self._cache.crop(-more)
 
 
 class _WithMemory(LanguageAgent):

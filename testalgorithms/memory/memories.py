@@ -187,16 +187,20 @@ class NearestByWords(Nearest):
         super().__init__(k=k, of_equals=of_equals)
 
     def similarities(self, question: str) -> list[float]:
-        counts = [_counted(text) for text in [question, *(asked for asked, _ in self.kept)]]
-        documents = Counter(word for one in counts[1:] for word in one)
-        weight = {word: 1 + math.log(len(counts) / (1 + documents[word])) for one in counts for word in one}
-        vectors = [{word: n * weight[word] for word, n in one.items()} for one in counts]
-        norms = [math.hypot(*one.values()) or 1.0 for one in vectors]
-        asked = vectors[0]
-        return [
-            sum(asked[word] * value for word, value in one.items() if word in asked) / (norm * norms[0])
-            for one, norm in zip(vectors[1:], norms[1:], strict=True)
-        ]
+        often = Counter(asked for asked, _ in self.kept)
+        counts, documents = {text: _counted(text) for text in (question, *often)}, Counter[str]()
+        for text, n in often.items():
+            documents.update(dict.fromkeys(counts[text], n))
+        weight = {word: 1 + math.log((1 + len(self.kept)) / (1 + n)) for word, n in documents.items()}
+        unmet = 1 + math.log(1 + len(self.kept))  # of a word that only the question has
+        vectors = {text: {word: n * weight.get(word, unmet) for word, n in one.items()} for text, one in counts.items()}
+        asked, length = vectors[question], math.hypot(*vectors[question].values())
+        near = {
+            text: sum(asked.get(word, 0.0) * value for word, value in vectors[text].items())
+            / (math.hypot(*vectors[text].values()) * length or 1.0)
+            for text in often
+        }
+        return [near[text] for text, _ in self.kept]
 
 
 @lru_cache(1 << 14)
