@@ -13,7 +13,7 @@ from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
 from ianvs.running.planning.stored_cases import said_of_earlier
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
-from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
+from ianvs.running.scheduler.opening import EarlyEngine, makes_checks, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
 from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes
@@ -138,10 +138,10 @@ class _Engines:
 
     def checker(self, plan: Plan | None) -> Engine:
         """plan: of what will run; None: nothing will, and what only running cases need is not loaded."""
-        if plan is not None and (runner := self.runner(plan)).isolates:
+        if plan is not None and makes_checks(runner := self.runner(plan), self._job):
             return runner
         if self._checker is None:
-            self._checker = open_checker(self._job)
+            self._checker = open_checker(self._job, opened=plan is not None)
         return self._checker
 
     def close(self) -> None:

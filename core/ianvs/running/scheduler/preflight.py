@@ -21,7 +21,6 @@ from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
-from ianvs.processes.engines import LocalEngine
 from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
@@ -37,7 +36,7 @@ from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
-from ianvs.running.scheduler.opening import engine_problems, isolates
+from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.scoring import missing_pictures
 from ianvs.running.session.exams import FITS, scores_fit
@@ -136,7 +135,9 @@ def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Pro
 def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
     """`sealing: strict` or `audit` on an engine that can't keep it."""
     job = flight.job
-    if job.sealing in ("strict", "audit") and not flight.engine.seals and isolates(job):
+    kind = engine_class(job)
+    seals = kind.seals and (kind.elsewhere or flight.engine.seals)
+    if job.sealing in ("strict", "audit") and not seals and kind.isolates:
         message = (
             f"`sealing: {job.sealing}` can't be kept by engine {job.engine.name} here: its processes are not forked. "
             "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
@@ -204,8 +205,9 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
 
 
 def _check(flight: Preflight, subject: Subject) -> Checked:
-    here = isinstance(flight.engine, LocalEngine)  # opened before: meanwhile it imports what cases need
+    _ = flight.engine  # opened before: meanwhile it imports what cases need
     # Another machine may have other cards; each case looks for itself.
+    here = not engine_class(flight.job).elsewhere
     return flight.inspector.check(subject if here else replace(subject, device="auto"))
 
 

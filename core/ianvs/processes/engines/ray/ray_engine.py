@@ -43,6 +43,8 @@ class RayEngine(Engine):
     a kill does, with -9. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
     """
 
+    elsewhere = True
+
     def __init__(
         self,
         workload: Workload,
