@@ -16,6 +16,7 @@ from ianvs.processes.engines import Engine, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
 from ianvs.running.scheduler.opening import ENTRY_POINTS
 from tests.documents import python_of
+from tests.slurm.there import need_slurm
 
 TWO = Workload(jobs=2)
 SPAWNED = "{name: local, start: spawn}"
@@ -30,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """engine: every one. apart, apart_yaml: those whose tasks have processes of their own. yaml: the slower tests."""
     own = metafunc.config.getoption("--engine", default=None)
-    local = ["local", SPAWNED, RAY]
+    local = ["local", SPAWNED, RAY, pytest.param("slurm", marks=pytest.mark.slurm)]
     apart = [*local, "documented"]
     for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart), ("yaml", local)):
         if fixture in metafunc.fixturenames:
@@ -41,6 +42,8 @@ def option(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
     """What a job file says of the engine, as a mapping."""
     if name == RAY:
         request.getfixturevalue("ray_of_this_module")
+    if "slurm" in name:
+        need_slurm()
     if name == "documented":
         name = f"{request.getfixturevalue('documented_engine')}:Command"
     if ".py:" in name and not name.startswith("{"):

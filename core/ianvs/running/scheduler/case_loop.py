@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
-from ianvs.config.spec import JobSpec, LimitsSpec
+from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
 from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
 from ianvs.running.planning.plan import Plan, PlannedCase
@@ -58,6 +58,7 @@ class _Running:
 class CaseLoop:
     """Runs every case of the plan that has something to do. Nothing of a finished case is kept in memory.
 
+    slots: the places of those whose algorithms ask for the same resources, in the order in which they may choose.
     request: makes what a process needs to know of a case.
     """
 
@@ -65,16 +66,17 @@ class CaseLoop:
         self,
         engine: Engine,
         plan: Plan,
-        slots: Slots,
+        slots: Mapping[ResourcesSpec | None, Slots],
         listener: Listener,
         request: Callable[[PlannedCase], CaseRequest],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
-        self._sharing = slots.sharing or Sharing(engine.gpus, {})  # whom nobody asks
+        sharing = (one.sharing for one in slots.values() if one.sharing is not None)
+        self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the latter nobody asks
         self._request, self._clock = request, clock
         self._running: dict[str, _Running] = {}
-        self._again: deque[PlannedCase] = deque()
+        self._again: dict[ResourcesSpec | None, deque[PlannedCase]] = {kind: deque() for kind in slots}
         self._attempts: Counter[str] = Counter()  # by id of the case
         self._losses: dict[str, tuple[int, int]] = {}  # by id: rounds that were complete, how often it was lost since
         self._waiting: dict[str, str] = {}  # by id: why the engine has not begun it
@@ -95,21 +97,23 @@ class CaseLoop:
 
         Raises IanvsError when results can't be stored: whatever would run after that would be lost, too.
         """
-        fresh = (planned for planned in self._plan if planned.runs)
-        ahead: PlannedCase | None = next(fresh, None)
-        while self._running or (not self._stopping and (ahead or self._again)):
+        fresh = {kind: (one for one in self._plan.taking(kind) if one.runs) for kind in self._slots}
+        ahead = {kind: next(cases, None) for kind, cases in fresh.items()}
+        while self._running or (not self._stopping and (any(ahead.values()) or any(self._again.values()))):
             try:
-                while not self._stopping and (waiting := self._again[0] if self._again else ahead) is not None:
-                    if waiting.case.id in self._running:
-                        break  # the same case under another name of its algorithm: it will find itself done
-                    slot = self._slots.take(alone=waiting.case.id in self._alone)
-                    if slot is None:
-                        break
-                    if self._again:
-                        self._again.popleft()
-                    else:
-                        ahead = next(fresh, None)
-                    self._submit(waiting, slot)
+                for kind, again in self._again.items():
+                    while not self._stopping and (waiting := again[0] if again else ahead[kind]) is not None:
+                        if waiting.case.id in self._running:
+                            break  # the same case under another name of its algorithm: it will find itself done
+                        slot = self._slots[kind].take(alone=waiting.case.id in self._alone, wanted=kind)
+                        if slot is None:
+                            self._tell_what_lacks(waiting, kind)
+                            break
+                        if again:
+                            again.popleft()
+                        else:
+                            ahead[kind] = next(fresh[kind], None)
+                        self._submit(waiting, slot)
                 for event in self._engine.events(_TICK):
                     self._follow(event)
                 self._note_waiting()
@@ -117,6 +121,8 @@ class CaseLoop:
             except KeyboardInterrupt:
                 self.interrupted = True
                 self._stop()
+        self._waiting.clear()
+        self._noted = -math.inf
         self._note_waiting()
         if self._unstorable:
             raise IanvsError(self._unstorable)
@@ -128,9 +134,11 @@ class CaseLoop:
         self._running[case.id] = _Running(planned, slot)
         self._attempts[case.id] += 1
         self._sharing.started(slot.gpu, case.id)
-        environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
+        shown = slot.gpu is not None or slot.hidden or self._job.device == "cpu"
         request, log = self._request(planned), self._plan.store.log(case.id)
-        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, _files_of(request), request.secrets))
+        environment, wanted = slot.environment if shown else {}, planned.algorithm.spec.resources
+        files = _files_of(request)
+        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files, request.secrets, wanted))
 
     def _follow(self, event: Event) -> None:
         running = self._running.get(event.key)
@@ -151,9 +159,16 @@ class CaseLoop:
         elif event.kind == "ended":
             del self._running[event.key]
             self._left_queue(event.key)
-            self._slots.give(running.slot)
+            self._slots[running.planned.algorithm.spec.resources].give(running.slot)
             self._sharing.ended(running.slot.gpu, event.key)
             self._end(running, event.payload)
+
+    def _tell_what_lacks(self, planned: PlannedCase, wanted: ResourcesSpec | None) -> None:
+        """Of the first that waits for something which others need less of."""
+        said = "" if wanted is None else self._slots[wanted].lacks(wanted)
+        if said and planned.case.id not in self._waiting:
+            self._waiting[planned.case.id], self._noted = said, -math.inf
+            self._listener.queued(planned, said)
 
     def _begin(self, running: _Running) -> None:
         self._left_queue(running.planned.case.id)
@@ -168,7 +183,7 @@ class CaseLoop:
     def _note_waiting(self) -> None:
         """Tell other processes what waits, again and again: a note that is old is of a run that was killed."""
         now = self._clock()
-        if now - self._noted >= (QUEUE_SECONDS / 4 if self._waiting else math.inf):
+        if now - self._noted >= (QUEUE_SECONDS / 4 if self._waiting else math.inf):  # inf: since it has changed
             self._noted = now
             JobStore(self._plan.store.workspace, self._job.name).note_queue(self._waiting)
 
@@ -233,7 +248,7 @@ class CaseLoop:
         if self._losses[id_][1] >= MOST_LOSSES:
             return False
         self._plan.store.sweep(id_)
-        self._again.append(planned)
+        self._again[planned.algorithm.spec.resources].append(planned)
         self._listener.lost(planned, reason)
         return True
 
@@ -247,7 +262,7 @@ class CaseLoop:
         if crowded:
             self._alone.add(planned.case.id)
             self._sharing.crowded(running.slot.gpu)
-        self._again.append(planned)
+        self._again[planned.algorithm.spec.resources].append(planned)
         self._listener.retried(planned, failure)
         return True
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from ianvs.config.spec import JobSpec
-from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
+import psutil
+
+from ianvs.config.spec import JobSpec, ResourcesSpec
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, usable_cores
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
@@ -79,13 +81,26 @@ def run_job(
 def _loop(engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object]) -> CaseLoop:
     wanted, code = plan.job.cases_per_gpu, keep_code(plan)
     sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
-    slots = Slots(engine.slots, engine.gpus, 1 if wanted == "auto" else wanted, sharing)
+
+    def places() -> Slots:
+        cpus, memory, threads = usable_cores(), psutil.virtual_memory().total, plan.job.threads
+        per_gpu = 1 if wanted == "auto" else wanted
+        return Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=threads)
+
+    # Who needs most chooses first. Elsewhere the engine finds each a place, and none waits for those of another kind.
+    kinds = sorted({of.spec.resources for of in plan.algorithms}, key=lambda one: _need(one, engine), reverse=True)
+    all_of_them = places()
+    slots = {kind: Slots(engine.slots) if engine.elsewhere else all_of_them for kind in kinds}
 
     def request(planned: PlannedCase) -> CaseRequest:
         apart = engine.isolates and engine.seals
         return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=apart)
 
     return CaseLoop(engine, plan, slots, listener, request)
+
+
+def _need(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
+    return (len(engine.gpus[:1]), 0, 0) if wanted is None else (wanted.gpus, wanted.cpus or 0, wanted.memory or 0)
 
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:

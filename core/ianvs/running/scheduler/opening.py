@@ -97,6 +97,7 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
         cases_per_gpu=1 if job.cases_per_gpu == "auto" else job.cases_per_gpu,
         code=tuple(dict.fromkeys(authors_files(job))),
         workspace=job.workspace,
+        resources=tuple(dict.fromkeys([*(of.resources for of in job.algorithms), None])),
     )
     spec = job.engine
     try:

@@ -12,6 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ianvs.base.errors import ConfigError, IanvsError, Problem, ReplyServerError, shown_path
 from ianvs.base.package import own_name
 from ianvs.config.contracts import contract_of
@@ -21,7 +23,7 @@ from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
-from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
+from ianvs.processes.engines.engine import Engine, Files, Task, run_alone, usable_cores
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
@@ -38,6 +40,7 @@ from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
+from ianvs.running.scheduler.slots import visible_gpus
 from ianvs.running.scoring import missing_pictures
 from ianvs.running.session.exams import FITS, scores_fit
 from ianvs.store import CodeStore, ExamRecord, ExamStore
@@ -143,6 +146,22 @@ def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
             "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
         )
         yield Problem(message, job.engine.place)
+
+
+def _resource_problems(flight: Preflight) -> Iterator[Problem]:
+    """What an algorithm's cases take and this machine never has, where they run on this machine."""
+    job = flight.job
+    if engine_class(job).elsewhere:
+        return
+    cards = len(job.gpus or visible_gpus())
+    cores = max(usable_cores(), (job.jobs or 1) * job.threads)
+    there = {"cpus": cores, "gpus": cards, "memory": psutil.virtual_memory().total}
+    for algorithm in job.algorithms:
+        for name, most in there.items():
+            wanted = getattr(algorithm.resources, name, None) or 0
+            if wanted > most and (name != "gpus" or cards):  # without any card, cases compute on the host
+                told = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
+                yield Problem(f"{told} ({name}). Lower its `resources`, or take another engine.", algorithm.place)
 
 
 # --- plugins ------------------------------------------------------------------------------------------------------
@@ -422,6 +441,7 @@ PLAN: tuple[Check, ...] = (
 
 CODE: tuple[Check, ...] = (
     Check(_sealing_problems, stands_on_others=True),  # opens the engine
+    Check(_resource_problems),
     Check(_plugin_problems),  # imports them, torch too: seconds
     Check(_exam_problems, stands_on_others=True),  # decodes the data, once
     Check(_chosen_round_problems, stands_on_others=True),  # of those that are prepared now

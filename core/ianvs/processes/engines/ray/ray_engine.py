@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
+from ianvs.config.spec import ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Task, Workload
 from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, said
 from ianvs.processes.engines.ray.ray_files import pack, unpack
@@ -63,28 +64,33 @@ class RayEngine(Engine):
         travels = address != "local" or shared is False
         with contextlib.ExitStack() as opening:
             code = opening.enter_context(connected(ray, address, cores, workload.code if travels else None))
-            self.slots = workload.jobs or capacity(ray.nodes(), workload.threads, gpu_share)
+            needs = {kind: _needs(kind, workload.threads, gpu_share) for kind in workload.resources}
+            fits = [capacity(ray.nodes(), need["num_cpus"], need["num_gpus"]) for need in needs.values()]
+            self.slots = workload.jobs or max(fits)
             self._at_end = opening.pop_all()
-        actor = ray.remote(num_cpus=workload.threads, num_gpus=gpu_share, max_concurrency=2)(RayHost)
-        self._hosts = actor.options(scheduling_strategy="SPREAD")
+        actor = ray.remote(max_concurrency=2, scheduling_strategy="SPREAD")(RayHost)
+        self._hosts = {kind: actor.options(**need) for kind, need in needs.items()}
         self._shared = shared
         self._token = os.urandom(8).hex()
         self._given = (workload, module_paths(), Path.cwd(), code, self._token)
-        self._idle: list[Any] = []  # hosts whose task has ended well: they have imported what the next one needs
+        # Hosts whose task has ended well: they have imported what the next one needs.
+        self._idle: dict[ResourcesSpec | None, list[Any]] = {kind: [] for kind in workload.resources}
         self._attempts: list[_Attempt] = []
         self._found: list[Event] = []
         self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
         self._constant: dict[tuple[Path, ...], list[Any]] = {}
 
     def submit(self, task: Task) -> None:
-        attempt = _Attempt(task, self._idle.pop() if self._idle else self._hosts.remote(*self._given))
+        idle = self._idle[task.resources]
+        attempt = _Attempt(task, idle.pop() if idle else self._hosts[task.resources].remote(*self._given))
         attempt.talk = self._talk(attempt)
         attempt.answer = next(attempt.talk)
         self._attempts.append(attempt)
 
     def events(self, timeout: float) -> list[Event]:
-        while self._idle:  # whatever was waiting for one has been submitted
-            self._ray.kill(self._idle.pop())
+        for idle in self._idle.values():  # whatever was waiting for one has been submitted
+            while idle:
+                self._ray.kill(idle.pop())
         deadline = time.monotonic() + timeout
         while self._attempts and not self._found:
             for attempt in self._attempts:  # those that were to be ended and have not
@@ -116,7 +122,7 @@ class RayEngine(Engine):
         with contextlib.suppress(Exception):  # of any kind, if the cluster is gone, and with it all that ran there
             for attempt in self._attempts:
                 self.cancel(attempt.task.key, force=True)
-            while (self._attempts or self._idle) and time.monotonic() < deadline:
+            while (self._attempts or any(self._idle.values())) and time.monotonic() < deadline:
                 self.events(0.5)
             self._sweep()
         self._at_end.close()
@@ -167,7 +173,7 @@ class RayEngine(Engine):
             _note(attempt.task, why)
         self._attempts.remove(attempt)
         if code >= 0:
-            self._idle.append(attempt.host)
+            self._idle[attempt.task.resources].append(attempt.host)
         else:
             self._ray.kill(attempt.host)
         self._found.append(Event(attempt.task.key, "ended", code))
@@ -208,6 +214,14 @@ class RayEngine(Engine):
         ]
         if swept:
             self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
+
+
+def _needs(wanted: ResourcesSpec | None, threads: int, gpu_share: float) -> dict[str, Any]:
+    """What Ray is told of a host for tasks with these resources."""
+    if wanted is None:
+        return {"num_cpus": threads, "num_gpus": gpu_share}
+    memory = {} if wanted.memory is None else {"memory": wanted.memory}
+    return {"num_cpus": wanted.cpus or threads, "num_gpus": wanted.gpus, **memory}
 
 
 def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:
