@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from ianvs.processes.engines.engine import Event, Task, Workload
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Event, Task, Workload
 from ianvs.processes.engines.local import LocalEngine
 from ianvs.processes.engines.slurm.pilot_door import knock
 
@@ -89,7 +89,7 @@ class _Pilot:
         self._engine, self._supervisor, self._orders = engine, supervisor, orders
         self._note, self._ending = note, ending
         self._key: str | None = None
-        self._alone = self._asked = False
+        self._alone = self._asked = self._cancelled = False
 
     def go(self) -> None:
         while self._key is not None or not (self._ending or self._alone):
@@ -102,6 +102,11 @@ class _Pilot:
                 self._say(Event(self._key, "lost", self._ending[0]))
                 self._engine.cancel(self._key)
             for event in self._engine.events(_TICK):
+                # Slurm tells all processes of a job at once: the task may have heard and obeyed before this one did.
+                obeyed = event.kind == "ended" and event.payload == EXIT_INTERRUPTED and not self._cancelled
+                if obeyed and not self._asked:
+                    self._asked = True
+                    self._say(Event(event.key, "lost", "Slurm ends its job"))
                 self._say(event)
                 if event.kind == "ended":
                     self._key = None
@@ -119,10 +124,11 @@ class _Pilot:
 
     def _obey(self, wish: Any) -> bool:
         if isinstance(wish, Task):
-            self._key = wish.key
+            self._key, self._cancelled = wish.key, False
             self._note.write_text(wish.key)
             self._engine.submit(wish)
         elif isinstance(wish, Cancel) and wish.key == self._key:
+            self._cancelled = True
             self._engine.cancel(wish.key, force=wish.force)
         return not isinstance(wish, Leave)  # closing the engine ends what runs
 

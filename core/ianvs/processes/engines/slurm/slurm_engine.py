@@ -15,7 +15,7 @@ import threading
 import time as clock
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -114,6 +114,7 @@ class SlurmEngine(Engine):
         self._name = f"ianvs-{secrets.token_hex(4)}"
         root = (workload.workspace or Path.cwd()).absolute() / _FOLDER
         self._orphans: dict[str, tuple[str, str]] = {}  # by key of the task: the name and id of the job that has it
+        self._left: dict[str, Path] = {}  # their folders, by name
         self._adopt(root)
         self._folder = root / self._name
         self._folder.mkdir(parents=True, mode=0o700)
@@ -185,8 +186,11 @@ class SlurmEngine(Engine):
             while self._connected() and clock.monotonic() < deadline:
                 clock.sleep(0.05)
             scancel(mine)
-            while any(not job.over for job in squeue([self._name]).values()) and clock.monotonic() < deadline:
+            while _living([self._name]) and clock.monotonic() < deadline:
                 clock.sleep(0.2)
+            for name, folder in self._left.items():
+                if not _living([name]):
+                    shutil.rmtree(folder, ignore_errors=True)
         self._stopped = True
         self._wake()
         for thread in self._threads:
@@ -398,7 +402,13 @@ class SlurmEngine(Engine):
             pilot.began = pilot.began or now
             if now - pilot.began > _CONNECT:
                 self._dismissed(pilot)
-                self._failed_to_start(pilot, f"has not connected to port {self._door.port} for {_CONNECT:.0f} s")
+                self._failed_to_start(pilot, self._unreached())
+
+    def _unreached(self) -> str:
+        return (
+            f"has not connected to port {self._door.port} of {', '.join(self._door.hosts)} for {_CONNECT:.0f} s. Set "
+            "`host` of engine slurm to a name or address of this machine that nodes can reach"
+        )
 
     def _failed_to_start(self, pilot: _Pilot, what: str) -> None:
         self._failures += 1
@@ -431,15 +441,21 @@ class SlurmEngine(Engine):
     def _adopt(self, root: Path) -> None:
         """Find what runs that were killed have left: what waits is cancelled, what has a task ends it first."""
         left = {one.name: one for one in root.glob("ianvs-*") if _is_left(one)}
-        jobs = squeue(left).values() if left else ()
+        living = _living(left) if left else set()
         for name, folder in left.items():
             notes = {note.stem: note.read_text() for note in folder.glob("*.task")}
-            alive = {job.id for job in jobs if not job.over and job.id in notes}
+            alive = living & notes.keys()
             self._orphans |= {notes[id_]: (name, id_) for id_ in alive}
             scancel([f"--name={name}", f"--user={getpass.getuser()}", "--state=PENDING"])
+            self._left[name] = folder
             if not alive:
                 scancel([f"--name={name}", f"--user={getpass.getuser()}"])
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _living(names: Iterable[str]) -> set[str]:
+    """Ids of jobs of these names that are not over."""
+    return {job.id for job in squeue(names).values() if not job.over}
 
 
 def _is_left(folder: Path) -> bool:
