@@ -170,12 +170,15 @@ def test_every_engine_gives_the_results_of_inline(apart_yaml: str, tmp_path: Pat
     assert found[0] == found[1]
 
 
-def test_a_task_that_is_ended_by_force_before_it_starts_ends_too(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
+def test_a_task_that_waits_in_ray_says_why_and_is_ended_by_force(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
     engine = RayEngine(Workload(jobs=3), address="auto")  # one more than there are CPUs
     for key in "abc":
         engine.submit(task("until_told", tmp_path / key, key=key))
     wait_for(lambda: sum((tmp_path / key).exists() for key in "abc") == 2)
     [waiting] = [key for key in "abc" if not (tmp_path / key).exists()]
+    told: list[Event] = []
+    wait_for(lambda: told.extend(engine.events(0.2)) or any(event.kind == "queued" for event in told))
+    assert (told[-1].key, told[-1].payload) == (waiting, "Ray: 1 CPU wanted, 0 free")
     engine.cancel(waiting, force=True)
     ended = [event for event in until_ended(engine) if event.kind == "ended"]
     engine.close()
@@ -191,7 +194,8 @@ def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module:
     worker = psutil.Process(pid).parent().parent()  # type: ignore[union-attr]
     assert worker is not None
     worker.kill()
-    assert until_ended(engine)[-1] == Event("one", "ended", -signal.SIGKILL)
+    lost, ended = until_ended(engine)
+    assert (lost.kind, ended) == ("lost", Event("one", "ended", -signal.SIGKILL))
     wait_for(lambda: not psutil.pid_exists(pid))
     assert "lost by Ray" in (tmp_path / "log.txt").read_text()
     engine.submit(task("succeed", key="one"))

@@ -64,7 +64,9 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
 
     cluster.remove_node(lost, allow_graceful=False)
 
-    assert until_ended(engine) == [Event("a", "ended", -signal.SIGKILL)]
+    lost_events = until_ended(engine)
+    assert [(event.key, event.kind) for event in lost_events] == [("a", "lost"), ("a", "ended")]
+    assert lost_events[-1].payload == -signal.SIGKILL
     assert "lost by Ray" in (tmp_path / "a.txt").read_text()
     wait_for(lambda: not psutil.pid_exists(pids["a"]))
     engine.cancel("b")
