@@ -22,6 +22,7 @@ from ianvs.processes.engines.slurm.slurm_engine import SlurmEngine
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.running.scheduler.test_resources import Told, mixed_job
 from tests.slurm.there import need_slurm
 
 pytestmark = pytest.mark.slurm
@@ -144,7 +145,6 @@ def test_a_time_limit_that_is_too_short_ends_rounds_cleanly(tmp_path: Path) -> N
         ("partition: nowhere", "Slurm refuses: sbatch: error: invalid partition specified: nowhere"),
         ("partition: short, time: 2-0", "Slurm refuses: .*[Tt]ime limit"),
         ("gpus: 7", "Slurm refuses: .*Requested node configuration is not available"),
-        ("time: 1, signal_delay_s: 60", "ends before a case does anything"),
     ],
 )
 def test_what_slurm_refuses_is_told_in_its_words(tmp_path: Path, option: str, words: str) -> None:
@@ -188,6 +188,15 @@ def test_a_pilot_that_is_cancelled_ends_its_task_at_the_next_checkpoint(tmp_path
     engine.submit(task("succeed", key="two"))
     assert until_ended(engine)[-1] == Event("two", "ended", 0)
     engine.close()
+
+
+def test_those_that_need_no_card_do_not_wait_for_those_that_do(tmp_path: Path) -> None:
+    path = mixed_job(tmp_path, "{gpus: 1, memory: 500MB}", "jobs: 2\nengine: {name: slurm, mem: 300M}", plugin=SLOW)
+    told = Told()
+    results = ianvs.run(path, listener=told)
+    assert [found.status for found in results] == ["finished"] * 4
+    assert {said.split(":")[0] for said in told.waited} == {"second_majority"}, "there is one card for two of them"
+    assert any(len(beside) > 2 for beside in told.beside), "two on cores beside one on the card"
 
 
 @pytest.mark.parametrize("setup", ["exit 3", "echo no such module >&2; exit 1"])

@@ -44,9 +44,9 @@ def test_cores_are_counted_and_jobs_are_the_most() -> None:
     assert [slots.take(), slots.take(), slots.take()] == [Slot(), Slot(), None]
 
 
-def job(folder: Path, resources: str, extra: str = "") -> Path:
+def mixed_job(folder: Path, resources: str, extra: str = "", plugin: str = MAJORITY) -> Path:
     """Two algorithms; `resources` are those of the second."""
-    path = write_job(folder, plugin=MAJORITY, hyperparameters="- bias: {values: [0]}", job=f"seeds: [0, 1]\n{extra}")
+    path = write_job(folder, plugin=plugin, hyperparameters="- bias: {values: [0]}", job=f"seeds: [0, 1]\n{extra}")
     [first] = [one for one in folder.glob("*.yaml") if "algorithm:" in one.read_text().splitlines()[0]]
     (folder / "second.yaml").write_text(first.read_text().replace("[0]", "[1]") + f"\n  resources: {resources}\n")
     said = path.read_text()
@@ -74,7 +74,7 @@ class Told(Listener):
 
 
 def test_who_needs_more_than_is_left_waits_and_that_is_seen(tmp_path: Path) -> None:
-    path, told = job(tmp_path, "{cpus: 3}", "jobs: 4"), Told()
+    path, told = mixed_job(tmp_path, "{cpus: 3}", "jobs: 4"), Told()
     results = ianvs.run(path, listener=told)
     assert [found.status for found in results] == ["finished"] * 4
     assert any(said.endswith("it takes 3 cpus, and 1 are free") for said in told.waited)
@@ -86,7 +86,7 @@ def test_who_needs_more_than_is_left_waits_and_that_is_seen(tmp_path: Path) -> N
 def test_resources_are_planned_shown_and_no_part_of_what_a_case_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = job(tmp_path, "{gpus: 1, cpus: 4, memory: 16GB, time: 2h}")
+    path = mixed_job(tmp_path, "{gpus: 1, cpus: 4, memory: 16GB, time: 2h}")
     before = [planned.case.id for planned in ianvs.plan(path)]
     main(["plan", "-f", str(path)])
     assert "takes 4 cpus, 1 gpus, 16 GB, 2 h" in capsys.readouterr().out
@@ -105,7 +105,7 @@ def test_resources_are_planned_shown_and_no_part_of_what_a_case_is(
     ],
 )
 def test_what_can_not_be_had_is_told_before_anything_runs(tmp_path: Path, resources: str, said: str) -> None:
-    path = job(tmp_path, resources)
+    path = mixed_job(tmp_path, resources)
     for command in (ianvs.validate, ianvs.run):
         with pytest.raises(ConfigError, match=said):
             command(path)

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import os
+import queue
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+from ianvs.base.errors import IanvsError
 from ianvs.config.spec import ResourcesSpec
 
 EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
@@ -82,6 +84,24 @@ class Event:
     key: str
     kind: Literal["queued", "started", "progress", "result", "lost", "ended"]
     payload: Any = None
+
+
+class Mailbox:
+    """Events on their way from an engine's threads to its `events`; an error among them is raised there."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Event | IanvsError] = queue.SimpleQueue()
+        self.put = self._queue.put
+
+    def take(self, timeout: float) -> list[Event]:
+        found: list[Event] = []
+        with contextlib.suppress(queue.Empty):
+            told = self._queue.get(timeout=timeout)
+            while isinstance(told, Event):
+                found.append(told)
+                told = self._queue.get_nowait()
+            raise told
+        return found
 
 
 class Reporter(Protocol):

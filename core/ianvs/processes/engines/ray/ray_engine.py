@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import queue
 import shutil
 import signal
 import tarfile
@@ -19,7 +18,7 @@ from filelock import FileLock, Timeout
 from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import ResourcesSpec
-from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Task, Workload
+from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Mailbox, Task, Workload
 from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, said
 from ianvs.processes.engines.ray.ray_files import pack, unpack
 
@@ -85,7 +84,7 @@ class RayEngine(Engine):
         # Hosts whose task has ended well: they have imported what the next one needs.
         self._idle: dict[ResourcesSpec | None, list[Any]] = {kind: [] for kind in workload.resources}
         self._attempts: list[_Attempt] = []
-        self._found: queue.SimpleQueue[Event | IanvsError] = queue.SimpleQueue()
+        self._found = Mailbox()
         self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
         self._constant: dict[tuple[Path, ...], list[Any]] = {}
         self._guard, self._closed = threading.RLock(), False
@@ -105,15 +104,7 @@ class RayEngine(Engine):
             for idle in self._idle.values():  # whatever was waiting for one has been submitted
                 while idle:
                     self._ray.kill(idle.pop())
-        found: list[Event] = []
-        with contextlib.suppress(queue.Empty):
-            told = self._found.get(timeout=timeout)
-            while True:
-                if isinstance(told, IanvsError):
-                    raise told
-                found.append(told)
-                told = self._found.get_nowait()
-        return found
+        return self._found.take(timeout)
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         with self._guard:

@@ -11,7 +11,6 @@ import os
 import queue
 import secrets
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -95,11 +94,6 @@ def _proven(made: socket.socket, key: bytes, own: bytes, other: bytes) -> Connec
     made.settimeout(None)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a machine that is switched off says nothing
-    for name, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6)):
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
-    # Who sends to a machine that is gone waits for a minute, not for a quarter of an hour.
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 60, 0))
     return Connection(os.dup(made.fileno()))
 
 

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from ianvs.base.errors import IanvsError
 from ianvs.config.spec import ResourcesSpec
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload, python_command
+from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, python_command
 from ianvs.processes.engines.slurm.pilot import LOCK, Cancel, Hello, Leave, Orders
 from ianvs.processes.engines.slurm.pilot_door import Door
 from ianvs.processes.engines.slurm.slurm_commands import NEVER, Job, sbatch, scancel, squeue
@@ -127,7 +127,7 @@ class SlurmEngine(Engine):
         self._stale: list[Connection] = []  # theirs, which one thread listens to and closes
         self._doomed: set[str] = set()  # ids of jobs to be cancelled
         self._failures = 0  # of pilots in turn, before they connected
-        self._found: queue.SimpleQueue[Event | IanvsError] = queue.SimpleQueue()
+        self._found = Mailbox()
         self._guard = threading.RLock()
         self._wish = threading.Event()  # to look at the queue now
         self._awake, self._waker = os.pipe()
@@ -147,15 +147,7 @@ class SlurmEngine(Engine):
         self._wish.set()
 
     def events(self, timeout: float) -> list[Event]:
-        found: list[Event] = []
-        with contextlib.suppress(queue.Empty):
-            told = self._found.get(timeout=timeout)
-            while True:
-                if isinstance(told, IanvsError):
-                    raise told
-                found.append(told)
-                told = self._found.get_nowait()
-        return found
+        return self._found.take(timeout)
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         with self._guard:
@@ -402,13 +394,11 @@ class SlurmEngine(Engine):
             pilot.began = pilot.began or now
             if now - pilot.began > _CONNECT:
                 self._dismissed(pilot)
-                self._failed_to_start(pilot, self._unreached())
-
-    def _unreached(self) -> str:
-        return (
-            f"has not connected to port {self._door.port} of {', '.join(self._door.hosts)} for {_CONNECT:.0f} s. Set "
-            "`host` of engine slurm to a name or address of this machine that nodes can reach"
-        )
+                told = (
+                    f"has not connected to port {self._door.port} of {', '.join(self._door.hosts)} for {_CONNECT:.0f} s"
+                )
+                remedy = "Set `host` of engine slurm to a name or address of this machine that nodes can reach"
+                self._failed_to_start(pilot, f"{told}. {remedy}")
 
     def _failed_to_start(self, pilot: _Pilot, what: str) -> None:
         self._failures += 1
@@ -481,21 +471,5 @@ def _wishes(kind: ResourcesSpec | None, workload: Workload) -> dict[str, Any]:
 
 
 def _arguments(wishes: dict[str, Any], signal_delay_s: int, extra: list[str]) -> list[str]:
-    minutes = _minutes(str(wishes["time"] or ""))
-    if minutes is not None and 60 * minutes <= signal_delay_s:
-        raise IanvsError(
-            f"engine slurm: a `time` of {wishes['time']} ends before a case does anything, since it is told to stop "
-            f"signal_delay_s: {signal_delay_s} seconds earlier. Give it more time, or a smaller signal_delay_s."
-        )
     said = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
     return [*said, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
-
-
-def _minutes(said: str) -> float | None:
-    """Of a time as sbatch takes it: "90", "90:00", "1:30:00", "0-1", "0-1:30"; None for another."""
-    days, dash, rest = said.rpartition("-")
-    parts = rest.split(":")
-    if not all(part.isdigit() for part in [*parts, *([days] if dash else [])]):
-        return None
-    factors = (60.0, 1.0, 1 / 60) if dash or len(parts) == 3 else (1.0, 1 / 60)
-    return 1440.0 * int(days or 0) + sum(int(part) * factor for part, factor in zip(parts, factors, strict=False))
