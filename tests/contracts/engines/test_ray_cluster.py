@@ -17,6 +17,7 @@ from ianvs.processes.engines.ray.ray_engine import RayEngine
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.running.scheduler.test_resources import Told, mixed_job
 
 
 @pytest.fixture
@@ -75,6 +76,18 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
     engine.submit(task("succeed", key="a"))
     assert until_ended(engine)[-1] == Event("a", "ended", 0)
     engine.close()
+
+
+@pytest.mark.slow
+def test_those_that_need_no_card_do_not_wait_for_those_that_do(cluster: Any, tmp_path: Path) -> None:
+    cluster.add_node(num_cpus=1, num_gpus=1)
+    slow = edited(MAJORITY, "        for label in", "        import time; time.sleep(0.5)\n        for label in")
+    engine = f"jobs: 2\nengine: {{name: ray, address: '{cluster.address}', shared: true}}"
+    told = Told()
+    results = ianvs.run(mixed_job(tmp_path, "{gpus: 1}", engine, plugin=slow), listener=told)
+    assert [found.status for found in results] == ["finished"] * 4
+    assert [said for said in told.waited if "second_majority: Ray: 1 CPU wanted" in said], "there is one card for two"
+    assert any(len(beside) > 2 for beside in told.beside), "two on cores beside one on the card"
 
 
 # --- cases ------------------------------------------------------------------------------------------------------------

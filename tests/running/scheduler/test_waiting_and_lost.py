@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import threading
@@ -124,8 +125,13 @@ def test_what_waits_does_not_look_as_if_it_ran(tmp_path: Path) -> None:
             finally:
                 (tmp_path / "go").touch()
 
-    with Watching(job="") as listener:
+    said = io.StringIO()
+    with Watching(said) as listener:
         [found] = ianvs.run(path, listener=listener)
+    assert said.getvalue().splitlines()[-2:] == [
+        "majority, seed 0: waits in the queue (Priority)",
+        "[1/1] majority, seed 0: finished",
+    ]
     assert found.status == "finished"
     assert "1 new: waits in the queue (Priority)" in seen[0]
     assert "1 cases: 1 waiting" in seen[0]

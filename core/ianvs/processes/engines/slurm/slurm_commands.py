@@ -7,7 +7,7 @@ import getpass
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ianvs.base.errors import IanvsError
 
@@ -63,7 +63,9 @@ def _said(command: Sequence[str], given: str = "", *, fails: bool = True) -> str
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
     kept |= {key: os.environ[key] for key in ("SLURM_CONF", "SLURM_CLUSTERS") if key in os.environ}
     try:
-        ran = subprocess.run(command, input=given, capture_output=True, text=True, timeout=_SECONDS, env=kept)
+        asked: dict[str, Any] = {"capture_output": True, "text": True, "timeout": _SECONDS, "env": kept}
+        # A Ctrl-C is not for it.
+        ran: subprocess.CompletedProcess[str] = subprocess.run(command, input=given, start_new_session=True, **asked)
     except FileNotFoundError as error:
         raise IanvsError(
             f"engine slurm needs Slurm's commands, and `{command[0]}` is not found. Run ianvs on a login node."

@@ -35,6 +35,7 @@ _PILOTS = 8  # where nobody says how many
 _ARRAY = 1000  # jobs, which every Slurm takes in one array
 _LOOK = 1.0  # seconds from one look at the queue to the next, while something waits there
 _SELDOM = 10.0  # the same, while nothing does
+_TROUBLE = 600.0  # seconds that Slurm may fail to answer while pilots work
 _CONNECT = 90.0  # seconds that a job may run without connecting
 _IDLE = 20.0  # seconds that a pilot without work keeps its place
 _FORCE = 10.0  # seconds after which what was to be ended is ended with its pilot
@@ -170,7 +171,7 @@ class SlurmEngine(Engine):
             for pilot in self._pilots.values():
                 self._say(pilot, Leave())
         self._wish.set()
-        self._wake()
+        self._threads[1].join()  # which may just be asking for more
         deadline = clock.monotonic() + 2 * _FORCE
         with contextlib.suppress(IanvsError):  # a controller that is gone
             mine = [f"--name={self._name}", f"--user={getpass.getuser()}"]
@@ -309,27 +310,34 @@ class SlurmEngine(Engine):
 
     def _watch(self) -> None:
         """The life of a thread: ask for pilots, and look at what becomes of them."""
+        troubled: float | None = None
         while not self._closing:
             self._wish.clear()
             try:
                 self._look()
-            except IanvsError as error:
-                self._found.put(error)
+                troubled = None
+            except IanvsError as error:  # pilots go on while the controller is restarted, or has no time
+                troubled = troubled or clock.monotonic()
+                if not self._pilots or clock.monotonic() - troubled > _TROUBLE:
+                    self._found.put(error)
             with self._guard:
                 waits = any(one.connection is None for one in self._pilots.values()) or bool(self._orphans)
                 waits = waits or any(one.forced_at is not None for one in self._pilots.values())
             self._wish.wait(_LOOK if waits else _SELDOM)
 
     def _look(self) -> None:
-        for kind in self._kinds:
-            self._ask_for_pilots(kind)
         with self._guard:
             self._dismiss()
             doomed, self._doomed = self._doomed, set()
         if doomed:
             scancel(sorted(doomed))
-        if not self._pilots and not self._orphans:
-            return
+        if self._pilots or self._orphans:
+            self._see()
+        for kind in self._kinds:
+            self._ask_for_pilots(kind)
+
+    def _see(self) -> None:
+        """What the queue says of pilots and orphans."""
         names = {self._name, *(name for name, _ in self._orphans.values())}
         asked = clock.monotonic()
         jobs = squeue(names)
