@@ -104,7 +104,7 @@ def job(folder: Path, **changes: str) -> Path:
     return path
 
 
-AWAY = "jobs: 2\nengine: {name: ray, shared: false}"
+AWAY = "jobs: 2\nengine: {name: ray, shared: false, checks: there}"
 
 
 def matrices(results: ianvs.Results) -> list[Any]:

@@ -411,9 +411,10 @@ class SlurmEngine(Engine):
     def _failed_to_start(self, pilot: _Pilot, what: str) -> None:
         self._failures += 1
         if self._failures >= _MOST_STARTS:
+            said = ""
             with contextlib.suppress(OSError):
-                lines = (self._folder / f"{pilot.id}.txt").read_text(errors="replace").strip().splitlines()
-                what += f"; the end of what it printed: {' / '.join(lines[-3:])}" if lines else ""
+                said = " / ".join((self._folder / f"{pilot.id}.txt").read_text(errors="replace").splitlines()[-3:])
+            what += f", and printed: {said}" if said else f", and printed nothing; do nodes see {self._folder}?"
             self._fail(f"{self._failures} pilots in turn did not start; job {pilot.id} {what}")
 
     def _explain(self, kind: ResourcesSpec | None) -> None:
