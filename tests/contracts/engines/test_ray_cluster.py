@@ -112,7 +112,7 @@ def matrices(results: ianvs.Results) -> list[Any]:
 
 
 def leftovers(workspace: Path) -> list[Path]:
-    return [path for path in workspace.rglob(".*") if path.name not in (".locks", ".names", ".lineage")]
+    return [path for path in workspace.rglob(".*") if path.name not in (".lock", ".locks", ".names", ".lineage")]
 
 
 @pytest.mark.slow
