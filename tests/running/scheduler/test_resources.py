@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,12 @@ def test_who_needs_more_than_is_left_waits_and_that_is_seen(tmp_path: Path) -> N
     wide = {found.case.id for found in results if found.case.algorithm.startswith("second")}
     assert all(len(beside & wide) <= 1 for beside in told.beside)
     assert any(len(beside) > 1 for beside in told.beside), "the others fill what is left"
+
+
+def test_one_case_may_take_what_the_job_wants_at_a_time(tmp_path: Path) -> None:
+    cores = len(os.sched_getaffinity(0)) + 2
+    results = ianvs.run(mixed_job(tmp_path, f"{{cpus: {cores}}}", f"jobs: {cores}"), only="second_majority")
+    assert [found.status for found in results] == ["finished"] * 2
 
 
 def test_resources_are_planned_shown_and_no_part_of_what_a_case_is(

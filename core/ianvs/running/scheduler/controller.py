@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import psutil
 
 from ianvs.config.spec import JobSpec, ResourcesSpec
-from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, usable_cores
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
@@ -18,7 +18,7 @@ from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.opening import EarlyEngine, makes_checks, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
-from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes
+from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes, cores_of
 from ianvs.store import CaseState, JobStore
 
 
@@ -83,7 +83,7 @@ def _loop(engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, 
     sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
 
     def places() -> Slots:
-        cpus, memory, threads = usable_cores(), psutil.virtual_memory().total, plan.job.threads
+        cpus, memory, threads = cores_of(plan.job), psutil.virtual_memory().total, plan.job.threads
         per_gpu = 1 if wanted == "auto" else wanted
         return Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=threads)
 

@@ -23,7 +23,7 @@ from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
-from ianvs.processes.engines.engine import Engine, Files, Task, run_alone, usable_cores
+from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
@@ -40,7 +40,7 @@ from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
-from ianvs.running.scheduler.slots import visible_gpus
+from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures
 from ianvs.running.session.exams import FITS, scores_fit
 from ianvs.store import CodeStore, ExamRecord, ExamStore
@@ -154,8 +154,7 @@ def _resource_problems(flight: Preflight) -> Iterator[Problem]:
     if engine_class(job).elsewhere:
         return
     cards = len(job.gpus or visible_gpus())
-    cores = max(usable_cores(), (job.jobs or 1) * job.threads)
-    there = {"cpus": cores, "gpus": cards, "memory": psutil.virtual_memory().total}
+    there = {"cpus": cores_of(job), "gpus": cards, "memory": psutil.virtual_memory().total}
     for algorithm in job.algorithms:
         for name, most in there.items():
             wanted = getattr(algorithm.resources, name, None) or 0

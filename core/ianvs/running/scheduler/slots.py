@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ianvs.config.spec import ResourcesSpec
+from ianvs.config.spec import JobSpec, ResourcesSpec
+from ianvs.processes.engines.engine import usable_cores
 
 Card = int | str
 """What CUDA_VISIBLE_DEVICES calls a card: its index, "GPU-..." by its UUID, or "MIG-..." for an instance of one."""
@@ -206,6 +207,11 @@ class Slot:
         return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, cards))}
 
 
+def cores_of(job: JobSpec) -> int:
+    """That cases may take together: those of this machine, or as many as the job wants to use at a time."""
+    return max(usable_cores(), (job.jobs or 1) * job.threads)
+
+
 class Slots:
     """At most `jobs` places; with cards, at most `per_gpu` of them on each, or as many as `sharing` finds room for.
 
@@ -227,7 +233,7 @@ class Slots:
         self.sharing = sharing if gpus else None
         self._per_gpu = jobs if self.sharing else per_gpu
         self._free, self._threads = jobs, threads
-        self._cpus, self._memory = max(cpus, jobs * threads), memory
+        self._cpus, self._memory = cpus, memory
         self._used = dict.fromkeys(gpus, 0)
 
     def lacks(self, wanted: ResourcesSpec) -> str:

@@ -3,7 +3,6 @@
 What `squeue` prints has been the same for ten years if it is told what to print; its JSON is another in each version.
 """
 
-import getpass
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 from ianvs.base.errors import IanvsError
 
 _SECONDS = 60.0  # that a busy controller may take to answer
-_OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL"}
+_OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
 NEVER = {
     *(
         "PartitionTimeLimit",
@@ -37,7 +36,7 @@ class Job(NamedTuple):
 
     @property
     def over(self) -> bool:
-        return self.state in _OVER or self.state == "DEADLINE"
+        return self.state in _OVER
 
 
 def sbatch(arguments: Sequence[str], script: str) -> str:
@@ -47,7 +46,7 @@ def sbatch(arguments: Sequence[str], script: str) -> str:
 
 def squeue(names: Iterable[str]) -> dict[str, Job]:
     """The jobs of these names that this user has in the queue, and those that have just left it, by id."""
-    asked = ["squeue", "--noheader", "--array", "--states=all", f"--user={getpass.getuser()}"]
+    asked = ["squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"]
     told = _said([*asked, f"--name={','.join(names)}", "--format=%i|%T|%r|%N"])
     jobs = [Job(*line.strip().split("|")) for line in told.splitlines() if line.count("|") == 3]
     return {job.id: job for job in jobs}

@@ -3,7 +3,6 @@ supervisor's side. docs/decisions/016-slurm.md says why, docs/slurm.md what the 
 """
 
 import contextlib
-import getpass
 import math
 import os
 import queue
@@ -174,11 +173,10 @@ class SlurmEngine(Engine):
         self._threads[1].join()  # which may just be asking for more
         deadline = clock.monotonic() + 2 * _FORCE
         with contextlib.suppress(IanvsError):  # a controller that is gone
-            mine = [f"--name={self._name}", f"--user={getpass.getuser()}"]
-            scancel([*mine, "--state=PENDING"])
+            scancel([f"--name={self._name}", "--state=PENDING"])
             while self._connected() and clock.monotonic() < deadline:
                 clock.sleep(0.05)
-            scancel(mine)
+            scancel([f"--name={self._name}"])
             while _living([self._name]) and clock.monotonic() < deadline:
                 clock.sleep(0.2)
             for name, folder in self._left.items():
@@ -445,10 +443,9 @@ class SlurmEngine(Engine):
             notes = {note.stem: note.read_text() for note in folder.glob("*.task")}
             alive = living & notes.keys()
             self._orphans |= {notes[id_]: (name, id_) for id_ in alive}
-            scancel([f"--name={name}", f"--user={getpass.getuser()}", "--state=PENDING"])
+            scancel([f"--name={name}", *(["--state=PENDING"] if alive else [])])
             self._left[name] = folder
             if not alive:
-                scancel([f"--name={name}", f"--user={getpass.getuser()}"])
                 shutil.rmtree(folder, ignore_errors=True)
 
 
