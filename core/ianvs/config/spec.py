@@ -14,7 +14,7 @@ from typing import cast
 
 from ianvs.base.errors import Problem
 from ianvs.base.secrets import secrets_of, without_secrets
-from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
+from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, ResourcesSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, GenerationSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.config.models.search import Range, SearchSpec, SelectSpec
@@ -48,6 +48,7 @@ __all__ = [
     "QuestionSpec",
     "Range",
     "RankSpec",
+    "ResourcesSpec",
     "ScenarioSpec",
     "SearchSpec",
     "SelectSpec",

@@ -12,6 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ianvs.base.errors import ConfigError, IanvsError, Problem, ReplyServerError, shown_path
 from ianvs.base.package import own_name
 from ianvs.config.contracts import contract_of
@@ -21,7 +23,6 @@ from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
-from ianvs.processes.engines import LocalEngine
 from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
@@ -37,8 +38,9 @@ from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
-from ianvs.running.scheduler.opening import engine_problems, isolates
+from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
+from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures
 from ianvs.running.session.exams import FITS, scores_fit
 from ianvs.store import CodeStore, ExamRecord, ExamStore
@@ -136,12 +138,29 @@ def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Pro
 def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
     """`sealing: strict` or `audit` on an engine that can't keep it."""
     job = flight.job
-    if job.sealing in ("strict", "audit") and not flight.engine.seals and isolates(job):
+    kind = engine_class(job)
+    seals = kind.seals and (kind.elsewhere or flight.engine.seals)
+    if job.sealing in ("strict", "audit") and not seals and kind.isolates:
         message = (
             f"`sealing: {job.sealing}` can't be kept by engine {job.engine.name} here: its processes are not forked. "
             "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
         )
         yield Problem(message, job.engine.place)
+
+
+def _resource_problems(flight: Preflight) -> Iterator[Problem]:
+    """What an algorithm's cases take and this machine never has, where they run on this machine."""
+    job = flight.job
+    if engine_class(job).elsewhere:
+        return
+    cards = len(job.gpus or visible_gpus())
+    there = {"cpus": cores_of(job), "gpus": cards, "memory": psutil.virtual_memory().total}
+    for algorithm in job.algorithms:
+        for name, most in there.items():
+            wanted = getattr(algorithm.resources, name, None) or 0
+            if wanted > most and (name != "gpus" or cards):  # without any card, cases compute on the host
+                told = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
+                yield Problem(f"{told} ({name}). Lower its `resources`, or take another engine.", algorithm.place)
 
 
 # --- plugins ------------------------------------------------------------------------------------------------------
@@ -204,8 +223,9 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
 
 
 def _check(flight: Preflight, subject: Subject) -> Checked:
-    here = isinstance(flight.engine, LocalEngine)  # opened before: meanwhile it imports what cases need
+    _ = flight.engine  # opened before: meanwhile it imports what cases need
     # Another machine may have other cards; each case looks for itself.
+    here = not engine_class(flight.job).elsewhere
     return flight.inspector.check(subject if here else replace(subject, device="auto"))
 
 
@@ -421,6 +441,7 @@ PLAN: tuple[Check, ...] = (
 
 CODE: tuple[Check, ...] = (
     Check(_sealing_problems, stands_on_others=True),  # opens the engine
+    Check(_resource_problems),
     Check(_plugin_problems),  # imports them, torch too: seconds
     Check(_exam_problems, stands_on_others=True),  # decodes the data, once
     Check(_chosen_round_problems, stands_on_others=True),  # of those that are prepared now
