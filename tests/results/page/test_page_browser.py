@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,30 @@ def test_on_paper_all_is_said_and_nothing_is_cut(page: Any) -> None:
     wide = "[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)"
     assert max(page.evaluate(wide)) <= 2
     assert page.pdf(format="A4", prefer_css_page_size=True).count(b"/Type /Page\n") <= 6
+
+
+def test_a_page_like_that_of_the_main_job_prints_on_six_sheets(browser: Any, tmp_path: Path) -> None:
+    # Two exams of six methods and a bound, five rounds, ten seeds, as `ianvs -f digits_class_incremental`.
+    names = ("joint", "derpp", "replay", "gdumb", "ewc", "finetune", "lwf")
+    cases = [
+        replace(one, case=replace(one.case, testenv=exam, id=f"{one.case.id}{exam}", row=f"{one.case.row}{exam}"))
+        for exam in ("class-incremental", "domain-incremental")
+        for name in names
+        for seed in range(10)
+        for one in (learned(name, seed, rounds=5, bound=name == "joint"),)
+    ]
+    file = tmp_path / "report.html"
+    file.write_text(page_of(cases, 10))
+    for page in opened(browser, file):
+        assert page.pdf(format="A4", prefer_css_page_size=True).count(b"/Type /Page\n") <= 6
+        page.set_viewport_size({"width": 718, "height": 1000})
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        wide = "[...document.querySelectorAll('.scroll, .grid, .card')].map((one) => one.scrollWidth - one.clientWidth)"
+        assert max(page.evaluate(wide)) <= 2
+        # A score and its spread stay in one line where the table has room for them.
+        heights = page.locator("table.board tbody tr").evaluate_all("all => all.map((one) => one.offsetHeight)")
+        assert max(heights) < 22
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
