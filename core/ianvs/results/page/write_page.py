@@ -231,7 +231,7 @@ def _asset(name: str) -> str:
 
 
 def _script() -> str:
-    return "".join(map(_asset, ("begin.js", "table.js", "charts.js", "page.js")))
+    return "".join(map(_asset, ("begin.js", "table.js", "charts.js", "compare.js", "page.js")))
 
 
 def _style() -> str:
