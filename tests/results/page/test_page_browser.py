@@ -251,6 +251,17 @@ def test_an_earlier_page_tells_what_differs(page: Any, tmp_path: Path) -> None:
     assert settings == ["list.1.deep.rate\t0.5\t-", "list.2.deep.rate\t2\t-", "seeds\t0, 1\t-"]
     told.get_by_role("button", name="Close").click()
     assert not told.is_visible()
+    # A row is known by the page of its cases where its name has become longer.
+    link = '<a class="name" href="cases/method-7-7.html">{}</a>'
+    renamed = tmp_path / "renamed.html"
+    renamed.write_text(earlier.read_text().replace('<span class="name">method 7</span>', link.format("method seven")))
+    same = link.format("method 7").replace('"', "'")
+    page.evaluate(
+        f'[...document.querySelectorAll(".name")].find((one) => one.textContent === "method 7").outerHTML = "{same}"'
+    )
+    page.set_input_files("#earlier", renamed)
+    told.get_by_role("heading", name="What differs from renamed.html").wait_for()
+    assert not any("method seven" in line for line in told.locator("tbody th").all_inner_texts())
     # What is no page of ours is said to be none, and what is in it is not run.
     other = tmp_path / "other.html"
     other.write_text("<script>document.title = 'mine'</script><img src=x onerror='document.title = 1'>")

@@ -50,14 +50,17 @@ const differing = (before, now) =>
 
 const differencesOf = (board, section) => {
   const titles = all("table.board thead button", section).map((one) => one.textContent);
+  // A row is the same by the page of its cases, which is named by all its settings, or else by its name.
   const earlier = new Map(all("table.board tbody tr", section).map((row) => [row.querySelector(".name")?.textContent, textsOf(row)]));
+  const names = new Map(all("table.board tbody a.name", section).map((link) => [link.getAttribute("href"), link.textContent]));
   const columns = board.heads.flatMap((head, n) => (head.dataset.best && !("off" in head.dataset) && titles.includes(board.titles[n]) && !UNCOMPARED.test(board.titles[n]) ? [n] : []));
   const rank = board.titles.indexOf("Rank");
   const lines = [];
   for (const { row, name } of board.rows) {
     const now = textsOf(row);
-    const before = earlier.get(name);
-    earlier.delete(name);
+    const called = names.get(row.querySelector("a.name")?.getAttribute("href")) ?? name;
+    const before = earlier.get(called);
+    earlier.delete(called);
     const cells = [rank, ...columns].map((n) => {
       const was = before?.[titles.indexOf(board.titles[n])] ?? "";
       if (!before || was === now[n]) return now[n];

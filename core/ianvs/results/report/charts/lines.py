@@ -245,5 +245,5 @@ def interval_chart(
     lines = [f"M{num(right + 7 * n)} {num(first - 5)}V{num(last + 5)}" for n, (first, last) in enumerate(groups)]
     parts.append(tag("g", *(tag("path", d=line, class_="not-apart") for line in lines), class_="joins"))
     parts.append(text(left + frame.width / 2, 17, name, "middle", class_="name"))
-    width = left + frame.width + 16 + 7 * len(groups)
+    width = left + frame.width + 20 + 7 * len(groups)
     return figure(key, width, bottom + 4, title, about, *parts, class_="chart", data_step=tall)

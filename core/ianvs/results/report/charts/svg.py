@@ -226,7 +226,7 @@ class Frame:
 
     x: Scale
     y: Scale
-    left: float = 52
+    left: float = 56
     top: float = 34
     width: float = 520
     height: float = 280
@@ -258,4 +258,4 @@ class Frame:
     @property
     def size(self) -> tuple[float, float]:
         """(width, height) of the picture."""
-        return self.left + self.width + 14, self.top + self.height + 46
+        return self.left + self.width + 18, self.top + self.height + 46
