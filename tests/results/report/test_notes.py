@@ -20,7 +20,6 @@ from ianvs.results.report.terminal import render
 from ianvs.results.stored import Results
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
-from tests.results.page.reading import read
 
 FAILING = "- bias: {values: [0, 1000]}\n- fail_in_round: {values: [9, 2]}"
 TWINS = """
@@ -44,13 +43,6 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Results:
     (folder / "twins.py").write_text(TWINS)
     testenv = edited(TESTENV, "{name: digits}", "{name: twins, url: ./twins.py}", "rounds: 5", "rounds: 2")
     return ianvs.run(write_job(folder, hyperparameters=FAILING, testenv=testenv, job="seeds: [0, 1]\nengine: inline"))
-
-
-def test_the_page_holds_the_end_of_a_failed_cases_log_wherever_it_is_made(failing: Results) -> None:
-    page = failing.workspace / failing.name / "rank" / "report.html"
-    (told,) = read(page.read_text()).all("section", id="failures")
-    assert "RuntimeError: no luck in round 2" in "".join(one.text for one in told.all("pre"))
-    assert not Path(failing.failed[0].failure.log).is_relative_to(Path.cwd())  # type: ignore[union-attr,arg-type]
 
 
 def test_a_row_that_failed_is_no_bound_and_is_told_as_failed(failing: Results) -> None:
