@@ -45,8 +45,8 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     if count < 2:
         return Markup("")
     names = next(score.rounds for _, score in lines if len(score.learned) == count)
-    told = count * max(map(len, names)) <= _ACROSS  # else they would run into each other
-    labels = list(names) if told else [str(k + 1) for k in range(count)]
+    named = count * max(map(len, names)) <= _ACROSS  # else they would run into each other
+    labels = list(names) if named else [str(k + 1) for k in range(count)]
     scale, unit = _heights([(score.learned, score.spread) for _, score in lines])
     frame = Frame(ordinal_scale(labels), scale, width=620)
     drawn = []
