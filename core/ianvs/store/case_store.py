@@ -472,7 +472,7 @@ class CaseStore:
         if result is None or result["failure"] is None:
             return None
         stored = result["failure"]
-        log = None if stored["log"] is None else Path(stored["log"])
+        log = None if stored["log"] is None else self.workspace / stored["log"]  # kept relative: workspaces are moved
         return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / "result.json")
 
     def _path(self, case_id: str, name: str) -> str:

@@ -303,7 +303,7 @@ def _class_bars(
     group = each * len(shown) + 8
     aslant = any(len(name) * 6.2 > group for name in names)
     ticks: Scale = Scale(0, len(names), ())
-    frame = Frame(ticks, scale, left=46, width=max(260.0, group * len(names)), height=170)
+    frame = Frame(ticks, scale, left=46, top=14, width=max(260.0, group * len(names)), height=170)
     parts = [frame.drawn("", "")]
     step = frame.width / len(names)
     base = frame.at(0, max(0.0, scale.low))[1]
