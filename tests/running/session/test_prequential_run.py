@@ -377,3 +377,61 @@ def test_labels_that_are_withheld_or_wrong_are_asked_scored_and_told_as_they_are
     known = np.flatnonzero(labels >= 0)
     assert sorted(told["correctness"]) == known.tolist()
     np.testing.assert_array_equal([told["correctness"][e] for e in known.tolist()], labels[known] == 1)
+
+
+def test_a_grid_crosses_agents_with_memories(tmp_path):
+    """Hyperparameters of a memory carry its type, in the reference that remembers nothing, too."""
+    source = """
+class Agent:
+    def __init__(self, default=0):
+        self.default = default
+
+    def answer(self, data, notes):
+        return [note[0][1] if note else self.default for note in notes]
+
+    def reset(self):
+        pass
+
+    def save(self, path):
+        path.write_text("")
+
+    def load(self, path):
+        pass
+
+
+class Last:
+    def __init__(self, kept=1):
+        self.kept, self.told = kept, []
+
+    def write(self, told):
+        self.told = [*self.told, *zip(told.episodes.tolist(), told.labels.tolist())][-self.kept:]
+
+    def read(self, data):
+        return [self.told[:1]] * len(data)
+
+    def reset(self):
+        self.told = []
+
+    def save(self, path):
+        path.write_text(repr(self.told))
+
+    def load(self, path):
+        self.told = eval(path.read_text())
+"""
+    testenv = f"{EXAM}metrics: [online_accuracy, gain, accuracy]\nprequential: true"
+    path = write_job(tmp_path, plugin=source, name="Agent", hyperparameters="", testenv=testenv, job="seeds: [0]")
+    (tmp_path / "algorithm.yaml").write_text("""algorithm:
+  paradigm_type: testtimelearning
+  modules:
+    - {type: basemodel, name: Agent, url: ./plugin.py, hyperparameters: [{default: {values: [1]}}]}
+    - {type: memory, name: Last, url: ./plugin.py, hyperparameters: [{kept: {values: [1, 40]}}]}
+""")
+    results = ianvs.run(path)
+    assert results.exit_code == 0, results.failed
+    rows = [one for one in results if not one.case.role]
+    assert [dict(one.case.hyperparameters) for one in rows] == [
+        {"default": 1, "memory-kept": 1},
+        {"default": 1, "memory-kept": 40},
+    ]
+    assert all(one.metrics["gain"] > 0 for one in rows)
+    assert rows[0].metrics["online_accuracy"] != rows[1].metrics["online_accuracy"]

@@ -29,7 +29,7 @@ from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
-from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid
+from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid, own_hyperparameters
 from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.named_files import unfound_files
 from ianvs.running.planning.plan import Plan
@@ -236,7 +236,7 @@ def _subjects(
     choices: tuple[Mapping[str, object], ...] | None = None,
     exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:
-    """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
+    """A subject for each module. choices: of the hyperparameters of an algorithm without a grid."""
     asked = dict.fromkeys(
         Needed(one.name, one.method, one.wanted, one.shows_labels)
         for testenv in job.testenvs
@@ -245,8 +245,12 @@ def _subjects(
     )
     if is_searched(algorithm):
         choices = None  # its trials are within the ends of its ranges
+    kinds = [module.type for module in algorithm.modules]
     for module in map(with_ends, algorithm.modules):
-        built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
+        if choices is None:
+            built = tuple(_some(module))
+        else:
+            built = tuple(own_hyperparameters(choice, module.type, kinds) for choice in choices[:MOST_BUILT])
         methods = paradigm.methods.get(module.type, ())
         more = tuple(asked) if module.type == "basemodel" else ()
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)

@@ -2,25 +2,50 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.parts import ColumnData, Held
+from ianvs.exam.data_types import DataType
+from ianvs.exam.paradigms.paradigm import Module, Paradigm
+from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import TestView, Told, TrainView
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.checked_answers import checked_answers
-from ianvs.running.session.modules import start_generators
-
-if TYPE_CHECKING:
-    from ianvs.running.session.session import CaseSession
+from ianvs.running.session.modules import AuthorsModule, Modules, start_generators
 
 View = TrainView | Told
+
+
+class AskedSession(Protocol):
+    """What is needed of ianvs.running.session.session.CaseSession."""
+
+    seed: int
+    kind: DataType
+    who: str
+    keeper: Any
+    paradigm: Paradigm
+    modules: Modules
+
+    @property
+    def classes(self) -> int: ...
+
+    @property
+    def rules(self) -> Rules: ...
+
+    def tell_chunk(self, number: int) -> None: ...
+
+    def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule: ...
+
+    def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any: ...
+
+
 NO_RESET = "it has no reset(): the reference that remembers nothing was built anew before each question"
 
 
-def asked_chunks(session: "CaseSession") -> Iterator[tuple[View, Mapping[str, Any]]]:
+def asked_chunks(session: AskedSession) -> Iterator[tuple[View, Mapping[str, Any]]]:
     """(what is told, what the keeper says of it), one after the other; between them the session answers."""
     paradigm, first = session.paradigm, True
     while (question := session.keeper.call("question")).body["more"]:
@@ -55,7 +80,7 @@ def asked_chunks(session: "CaseSession") -> Iterator[tuple[View, Mapping[str, An
             yield _view(told, columns), told
 
 
-def answer_of(session: "CaseSession") -> Callable[[TestView, Mapping[str, Any], "CaseSession"], object]:
+def answer_of(session: AskedSession) -> Callable[[TestView, Mapping[str, Any], AskedSession], object]:
     """The paradigm's own method for a question of the stream, else the one for exams."""
     return getattr(session.paradigm, "answer", None) or session.paradigm.predict
 
@@ -71,7 +96,7 @@ def _view(told: Mapping[str, Any], columns: Mapping[str, ColumnData]) -> View:
     return Told(columns, kind=told["kind"], name=told["name"], episodes=episodes, delay=told["delay"])
 
 
-def _remembering_nothing(session: "CaseSession", answered: Callable[[], Any], chunk: int, compare: bool) -> Any:
+def _remembering_nothing(session: AskedSession, answered: Callable[[], Any], chunk: int, compare: bool) -> Any:
     """Answers of the modules as just built. compare: with those of new ones, which stay."""
     resets, learns = [], False
     for module in session.modules:
@@ -98,7 +123,7 @@ def _remembering_nothing(session: "CaseSession", answered: Callable[[], Any], ch
     return labels
 
 
-def _anew(session: "CaseSession", answered: Callable[[], Any]) -> Any:
+def _anew(session: AskedSession, answered: Callable[[], Any]) -> Any:
     for module in list(session.modules):
         session.module(module.kind, module.instance, fresh=True)
     return answered()
