@@ -134,3 +134,25 @@ def test_order(case):
         asked, told = asked + size * (kind == "ask"), told + size * (kind == "tell")
         events.append([kind, number, asked, told] if kind == "exam" else [kind, number])
     assert events == case["events"]
+
+
+# What river 0.23's stream.simulate_qa(..., delay=k) yields of twelve samples, up to the last question: k, then events.
+RIVER = {
+    0: "a0 t0 a1 t1 a2 t2 a3 t3 a4 t4 a5 t5 a6 t6",
+    1: "a0 t0 a1 t1 a2 t2 a3 t3 a4 t4 a5 t5 a6 t6",
+    2: "a0 a1 t0 a2 t1 a3 t2 a4 t3 a5 t4 a6 t5 a7",
+    5: "a0 a1 a2 a3 a4 t0 a5 t1 a6 t2 a7 t3 a8 t4",
+}
+
+
+@pytest.mark.parametrize(("k", "events"), RIVER.items())
+def test_the_delay_of_river_is_ours_and_one(k, events):
+    """I7: its integer delay of 1 or more is our d = k - 1, and its 0 and 1 are the same."""
+    ours = [f"{kind[0]}{number}" for kind, number in StreamOrder(max(0, k - 1)).events([12]) if kind != "exam"]
+    assert ours[: len(events.split())] == events.split()
+
+
+def test_cost_one_is_label_delay_and_cost_two_skips_every_other_chunk():
+    """I8."""
+    assert [StreamOrder(3, 1).told_after(t) for t in range(6)] == [None, None, None, 0, 1, 2]
+    assert [StreamOrder(0, 2).told_after(t) for t in range(6)] == [None, 0, None, 2, None, 4]
