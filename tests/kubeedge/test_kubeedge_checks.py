@@ -114,6 +114,15 @@ def test_joint_inference_does_not_read_the_training_data(checkout):
     assert "data are missing" not in "\n".join(problems(checkout))
 
 
+def test_a_testenv_may_say_of_a_plugin_metric_which_way_is_better(checkout):
+    checkout.testenv.write_text(
+        edited(checkout.testenv.read_text(), "- name: accuracy\n", "- name: accuracy\n      higher_is_better: false\n")
+    )
+    job = load_job(checkout.job)
+    [metric] = job.testenvs[0].metrics
+    assert metric_header(metric).direction is False and not (job.problems or job.warnings)
+
+
 def test_what_a_file_computes_has_no_direction_that_anybody_knows(checkout):
     ttft = MetricSpec(name="Time to First Token", url=checkout.basemodel, contract="ianvs")
     assert metric_header(ttft).direction is None
