@@ -19,7 +19,7 @@ class _Afterwards(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        change = _CHANGES.pop(fullname, None)
+        change = _CHANGES.get(fullname)  # kept: some only ask whether there is such a module
         spec = importlib.machinery.PathFinder.find_spec(fullname, path) if change is not None else None
         if change is not None and spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
