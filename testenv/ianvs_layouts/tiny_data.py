@@ -103,9 +103,14 @@ def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
             "answer": "ABCD"[n],
             **dict.fromkeys(("instruction", "context", "level_1_dim", "level_2_dim"), "letters"),
         }
-        for number, n in enumerate(noise.integers(0, 4, _SAMPLES[part]))
+        for number, n in enumerate(_letters(part, noise))
     ]
     return _lines(folder / name, map(json.dumps, records))
+
+
+def _letters(part: str, noise: Generator) -> NDArray[Any]:
+    """The right answers, some more often than others: a guess that never changes is worth something else in each draw."""
+    return noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
 
 
 def _described_questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
@@ -119,7 +124,7 @@ def _described_questions(folder: Path, part: str, name: str, noise: Generator) -
             "judge_prompt": "Is that right? ",
             **dict.fromkeys(("explanation", "level_3_dim", "level_4_dim"), "letters"),
         }
-        for number, n in enumerate(noise.integers(0, 4, _SAMPLES[part]))
+        for number, n in enumerate(_letters(part, noise))
     ]
     _lines(folder / "data.jsonl", map(json.dumps, records))
     return _lines(folder / name, [json.dumps(about)])
