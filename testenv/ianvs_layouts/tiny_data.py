@@ -109,7 +109,7 @@ def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _letters(part: str, noise: Generator) -> NDArray[Any]:
-    """The right answers, some more often than others: a guess that never changes is worth something else in each draw."""
+    """The right answers, some more often than others: a guess that never changes has another score in each draw."""
     return noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
 
 
