@@ -136,7 +136,7 @@ def test_order(case):
     assert events == case["events"]
 
 
-# What river 0.26.1's stream.simulate_qa(..., delay=k) yields of twelve samples, up to the last question: k, then events.
+# What river 0.26.1 yields by stream.simulate_qa(..., delay=k) of twelve samples: k, then the first events.
 RIVER = {
     0: "a0 t0 a1 t1 a2 t2 a3 t3 a4 t4 a5 t5 a6 t6",
     1: "a0 t0 a1 t1 a2 t2 a3 t3 a4 t4 a5 t5 a6 t6",
