@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,9 @@ from ianvs.processes.sealing.leftovers import level_access_times
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user can't give a folder to somebody else")
-def test_a_folder_of_another_user_is_no_error(tmp_path: Path) -> None:
-    shared = tmp_path / "shared"  # as /dev/shm is: root's, and everybody may write there
-    shared.mkdir(mode=0o777)
+def test_a_folder_of_another_user_is_no_error() -> None:
+    shared = Path(tempfile.mkdtemp())  # as /dev/shm is: root's, and everybody may write there
     shared.chmod(0o777)
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(parent.stat().st_mode | 0o011)
     if (pid := os.fork()) == 0:
         code = 1
         try:
@@ -27,4 +26,6 @@ def test_a_folder_of_another_user_is_no_error(tmp_path: Path) -> None:
             code = 0 if (shared / "own").stat().st_atime > 0 else 2
         finally:
             os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    status = os.waitpid(pid, 0)[1]
+    shutil.rmtree(shared)
+    assert os.waitstatus_to_exitcode(status) == 0
