@@ -8,6 +8,7 @@ plugin; the table says what its code may have used.
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _MOST = 2_000  # python files of an example that are read
 
@@ -66,8 +67,13 @@ def _language_model(folder: Path) -> None:
         chat_template=_TEMPLATE,
     )
     torch.manual_seed(0)
-    size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-    ends = {"bos_token_id": None, "pad_token_id": 0, "eos_token_id": 1}
+    size: dict[str, Any] = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    ends: dict[str, Any] = {"bos_token_id": None, "pad_token_id": 0, "eos_token_id": 1}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(words), max_position_embeddings=4096, **size, **ends))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for _ in range(60):

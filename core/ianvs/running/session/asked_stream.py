@@ -11,7 +11,7 @@ from ianvs.exam.data.parts import ColumnData, Held
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
-from ianvs.exam.scenarios.views import TestView, Told, TrainView
+from ianvs.exam.scenarios.views import Told, TrainView
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.modules import AuthorsModule, Modules, start_generators
@@ -80,7 +80,7 @@ def asked_chunks(session: AskedSession) -> Iterator[tuple[View, Mapping[str, Any
             yield _view(told, columns), told
 
 
-def answer_of(session: AskedSession) -> Callable[[TestView, Mapping[str, Any], AskedSession], object]:
+def answer_of(session: AskedSession) -> Callable[..., object]:
     """The paradigm's own method for a question of the stream, else the one for exams."""
     return getattr(session.paradigm, "answer", None) or session.paradigm.predict
 
