@@ -48,6 +48,7 @@ ALGORITHM = """algorithm:
   modules: [{type: basemodel, name: Nothing, url: ./plugin.py}]
 """
 JOB = """benchmarkingjob:
+  name: prequential
   workspace: ./workspace
   testenv: ./testenv.yaml
   seeds: [0]
