@@ -1,5 +1,6 @@
 """A frozen language model that answers from notes in its context."""
 
+from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -55,6 +56,13 @@ class LanguageAgent:
     def reset(self):
         """The loaded model stays."""
         self._seen, self._cache = [], None
+
+    def save(self, path):
+        """Nothing was learnt: the model is frozen."""
+        Path(path).write_text("", encoding="utf-8")
+
+    def load(self, path):
+        self.reset()
 
     def check_exam(self, *, kind):
         if kind != "text":
