@@ -111,7 +111,7 @@ def test_a_second_stream_beside_the_first_is_refused(tmp_path):
 class Asked:
     """A keeper without any process, asked by hand."""
 
-    def __init__(self, folder: Path, **spec) -> None:
+    def __init__(self, folder: Path, hears: bool = False, **spec) -> None:
         y = np.arange(12) % 3
         samples = Samples(np.arange(12, dtype=np.float32)[:, None], y, np.array([str(i) for i in range(12)]))
         rules = Rules("online", False, False, "seen", boundaries=False)
@@ -132,6 +132,7 @@ class Asked:
             lambda parts: [],
             lambda chunk: None,
             tells=True,
+            hears=hears,
         )
 
     def answer(self, chunk: int, labels) -> None:
@@ -187,8 +188,7 @@ def test_the_first_answer_counts_over_a_kill_and_a_torn_entry_does_not(tmp_path)
 
 
 def test_answers_that_are_still_to_be_told_of_outlive_their_round(tmp_path):
-    asked = Asked(tmp_path, delay=4)
-    asked.keeper.hears = True
+    asked = Asked(tmp_path, hears=True, delay=4)
     for round_, chunks in ((1, (1, 2, 3)), (2, (4, 5, 6))):
         asked.keeper.begin(round_)
         asked.keeper.start()

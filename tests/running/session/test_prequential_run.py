@@ -294,6 +294,7 @@ def test_feedback_is_of_the_kind_that_the_exam_says(tmp_path, kind, name):
         mine = right[episodes]
         if kind in ("correctness", "score"):
             np.testing.assert_array_equal(np.asarray(kinds[name], float), mine)
+            assert {type(one) for one in kinds[name]} == {bool if kind == "correctness" else float}
         elif kind == "text":
             assert all((text == "right") == good for text, good in zip(kinds[name], mine, strict=True))
         else:

@@ -13,7 +13,7 @@ from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import Told, TrainView
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
-from ianvs.running.session.checked_answers import checked_answers
+from ianvs.running.session.checked_answers import alike, checked_answers
 from ianvs.running.session.modules import AuthorsModule, Modules, start_generators
 
 View = TrainView | Told
@@ -70,8 +70,7 @@ def asked_chunks(session: AskedSession) -> Iterator[tuple[View, Mapping[str, Any
         labels = _remembering_nothing(session, answered, body["chunk"], first) if paradigm.stateless else answered()
         first = False
         writer = ArrayWriter()
-        spec = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
-        said = {"chunk": body["chunk"], "labels": spec, "who": session.who}
+        said = {"chunk": body["chunk"], "labels": writer.values(labels), "who": session.who}
         reply = session.keeper.call("answered", said, (writer.file,))
         os.close(writer.file)
         if (told := reply.body["told"]) is not None:
@@ -113,9 +112,9 @@ def _remembering_nothing(session: AskedSession, answered: Callable[[], Any], chu
     labels = answered()
     if resets and compare:
         fresh = _anew(session, answered)
-        if not _alike(labels, fresh):
+        if not alike(labels, fresh):
             who = type(session.module("basemodel").plugin).__name__
-            odd = next(i for i, pair in enumerate(zip(labels, fresh, strict=True)) if not _alike(*pair))
+            odd = next(i for i, pair in enumerate(zip(labels, fresh, strict=True)) if not alike(*pair))
             raise PluginError(
                 f"{who}.reset() does not bring back the beginning: {labels[odd]!r} instead of {fresh[odd]!r} to "
                 f"question {odd + 1} of chunk {chunk}."
@@ -127,7 +126,3 @@ def _anew(session: AskedSession, answered: Callable[[], Any]) -> Any:
     for module in list(session.modules):
         session.module(module.kind, module.instance, fresh=True)
     return answered()
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else one == other

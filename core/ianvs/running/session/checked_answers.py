@@ -1,4 +1,4 @@
-"""Answers of a paradigm to samples that are asked at once, checked where they are given."""
+"""Answers of a paradigm to samples that are asked at once, checked where they are given; and how they are compared."""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,3 +46,15 @@ def checked_answers(
             raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
     checked: Any = check(said.labels, who())
     return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two answers, or all answers to some samples, are the same: numbers, texts, or what holds them."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return bool(np.array_equal(one, other))
+    return bool(one == other)
+
+
+def picked(answers: Any, rows: Any) -> Any:
+    """The checked answers at `rows`, (n,) positions."""
+    return answers[np.asarray(rows)] if isinstance(answers, np.ndarray) else [answers[row] for row in rows]

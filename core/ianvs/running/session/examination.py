@@ -27,6 +27,7 @@ from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.session.checked_answers import picked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.handing import described
 from ianvs.running.session.kept_replies import Replies
@@ -321,8 +322,7 @@ class Examination:
 
         def pieces() -> Iterator[tuple[Part, Any]]:
             for start in range(0, max(1, len(rows)), size):
-                labels, here = answer.labels, rows[start : start + size]
-                said = labels[here] if isinstance(labels, np.ndarray) else [labels[row] for row in here]
+                said = picked(answer.labels, rows[start : start + size])
                 yield replace(part, positions=part.positions[start : start + size]), said
 
         kept = self._kind.kept(pieces(), self._classes)

@@ -199,7 +199,7 @@ class LearnerHost:
             next(self._answers, None)  # an adapted copy is left
         measure.synchronise()
         writer, labels = ArrayWriter(), said.labels
-        told = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
+        told = writer.values(labels)
         extras = {name: writer.array(values) for name, values in said.extras.items()}
         return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
 

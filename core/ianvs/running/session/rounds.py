@@ -299,7 +299,7 @@ class CaseRounds:
         spec, exam = self._request.testenv.prequential, self._exam
         if spec is None or exam.stream is None:
             return None
-        keeper = StreamKeeper(
+        return StreamKeeper(
             exam,
             spec,
             self._feed,
@@ -311,9 +311,8 @@ class CaseRounds:
             self._ahead,
             lambda chunk: self._examine_between(chunk) if self._feed.examines_after(chunk) else None,
             tells=not self.ready.stateless,
+            hears=self.ready.hears,
         )
-        keeper.hears = self.ready.hears
-        return keeper
 
     def _ahead(self, parts: Sequence[Part]) -> list[Any]:
         with self._as_it_is() as model:

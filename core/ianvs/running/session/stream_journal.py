@@ -33,22 +33,15 @@ class Journal:
                     file.truncate(whole)
 
     def first(self, chunk: int) -> Any | None:
-        """The answers that count, as `unpacked` gives them; None: there are none yet."""
+        """The answers that count, as `unpacked` gives them; None: when this was opened there were none."""
         return self._found.get(chunk)
 
     def add(self, chunk: int, spec: Spec, memory: memoryview) -> None:
-        words = _words(chunk, spec)
+        """Write down the first answers to a chunk. spec: where they lie in `memory`."""
+        words = json.dumps({"chunk": chunk, "labels": spec}).encode()
         body = words + bytes(memory)
         with self._path.open("ab", buffering=0) as file:
             file.write(_HEADER.pack(zlib.crc32(body), len(words), len(memory)) + body)
-        self._found[chunk] = unpacked(memory, spec)
-
-    def remove(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-
-def _words(chunk: int, spec: Spec) -> bytes:
-    return json.dumps({"chunk": chunk, "labels": spec}).encode()
 
 
 def _entries(held: bytes) -> Iterator[tuple[int, Any, int]]:

@@ -5,7 +5,7 @@ but here.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.sealing.peer import Message
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.session.checked_answers import alike, picked
 from ianvs.running.session.feed import Chunk, DataFeed, joined
 from ianvs.running.session.learner_messages import AnsweredCall
 from ianvs.running.session.stream_journal import Journal
 from ianvs.running.session.stream_order import StreamOrder
-from ianvs.running.session.stream_scores import StreamScores, picked
+from ianvs.running.session.stream_scores import StreamScores
 
 Ahead = Callable[[Sequence[Part]], list[Any]]
 """Answers of a copy to some parts, one after the other."""
@@ -41,7 +42,8 @@ class _Times:
 
 
 class StreamKeeper:
-    """Of one case. tells: whether anything is told at all; nothing is to the reference that remembers nothing.
+    """Of one case. tells: whether anything is told at all; nothing is to the reference that remembers nothing. hears:
+    whether what is told comes as Told, beside the answers, and not as training data.
 
     journals: where those of the case lie, by number of the round. cpu: processor seconds of the learner so far. ahead:
     asks a copy. between: what else is done when the learner has learnt from a chunk.
@@ -61,9 +63,10 @@ class StreamKeeper:
         between: Callable[[Chunk], None],
         *,
         tells: bool,
+        hears: bool,
     ) -> None:
         self._exam, self._spec, self._feed, self._kind = exam, spec, feed, kind
-        self._order, self._tells = StreamOrder(spec.delay, spec.cost(own_cost)), tells
+        self._order, self._tells, self._hears = StreamOrder(spec.delay, spec.cost(own_cost)), tells, hears
         self._journals, self._folder, self._cpu = journals, folder, cpu
         self._ahead, self._between = ahead, between
         self._chunks = [(k, chunk) for k in range(1, len(exam.rounds) + 1) for chunk in feed.chunks(k)]
@@ -77,7 +80,6 @@ class StreamKeeper:
         self.times = _Times()
         self.differing: list[int] = []  # chunks that are answered otherwise than they were before a kill
         self.samples = 0  # that were told in this step
-        self.hears = False  # whether what is told comes as Told, beside the answers, and not as training data
         flow = [part.positions for _, chunk in self._chunks for part in chunk.parts]
         self._scores = StreamScores(exam.dataset, kind, spec, np.concatenate([np.empty(0, np.int64), *flow]))
 
@@ -119,7 +121,7 @@ class StreamKeeper:
             "more": True,
             "chunk": chunk.number,
             "x": spec,
-            "name": f"chunk {chunk.number} of the stream",
+            "name": self._feed.chunk(chunk).name,
             "label_shape": chunk.parts[0].samples.y.shape[1:],
         }
         self._is_asked = True
@@ -144,7 +146,7 @@ class StreamKeeper:
             self._journal.add(t, said.labels, memory)
         else:
             first = self._checked(chunk, first, said.who)
-            if not _alike(first, answers):
+            if not alike(first, answers):
                 self.differing.append(chunk.number)
             answers = first
         self._answers[t] = answers
@@ -239,40 +241,40 @@ class StreamKeeper:
 
     def _told(self, chunk: int) -> Message:
         of = self._chunks[chunk][1]
-        writer = ArrayWriter(0, self._folder)
-        rows = np.arange(of.size)
-        plain = {"name": f"chunk {of.number} of the stream", "number": of.number, "classes": of.classes}
-        episodes = self._starts[chunk] + rows
-        if not self.hears:
+        view, writer = self._feed.chunk(of), ArrayWriter(0, self._folder)
+        plain = {"name": view.name, "number": of.number, "classes": of.classes}
+        if not self._hears:
             self.samples += of.size
-            columns = {name: writer.column(one) for name, one in columns_of(of.parts).items()}
-            told = {**plain, "kind": None, "passes": self._exam.rules.passes, "columns": columns}
+            columns = {name: writer.column(one) for name, one in view.columns.items()}
+            told = {**plain, "kind": None, "passes": view.passes, "columns": columns}
             return Message({"told": told}, (writer.file,))
-        answers = self._answers[chunk]
+        answers, rows = self._answers[chunk], np.arange(of.size)
         labels = self._labels(of)
         kind = self._spec.feedback
         if kind != "label" and labels.ndim == 1 and labels.dtype.kind in "iu":
             rows = np.flatnonzero(labels >= 0)  # of what is withheld nothing else is told
         self.samples += len(rows)
-        positions = self._positions(chunk)
-        scores = self._scores.of(positions, answers, labels)
-        if kind == "label":
-            given: Any = labels
-        elif kind == "correctness":
-            given = scores >= self._spec.r_max
-        elif kind == "score":
-            given = scores
-        else:
-            given = column([self._scores.in_words(*one) for one in zip(positions, labels, scores, strict=True)])
+        given = labels if kind == "label" else self._judged(chunk, labels, answers)
         x = columns_of(of.parts, ("x",))["x"].gather(rows)
         columns = {
             "x": writer.column(Held(x if isinstance(x, np.ndarray) else list(x))),
-            "answers": _written(writer, picked(answers, rows)),
-            "told": _written(writer, given[rows]),
+            "answers": writer.values(picked(answers, rows)),
+            "told": writer.values(given[rows]),
         }
-        told = {**plain, "kind": kind, "episodes": episodes[rows].tolist(), "delay": self._spec.delay}
+        episodes = (self._starts[chunk] + rows).tolist()
+        told = {**plain, "kind": kind, "episodes": episodes, "delay": self._spec.delay}
         told["classes"] = of.classes if kind == "label" else ()
         return Message({"told": {**told, "columns": columns}}, (writer.file,))
+
+    def _judged(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
+        """(n,) whether each answer is right, what it is worth, or that in words."""
+        positions = self._positions(chunk)
+        scores = self._scores.of(positions, answers, labels)
+        if self._spec.feedback == "correctness":
+            return np.asarray(scores >= self._spec.r_max)
+        if self._spec.feedback == "score":
+            return scores
+        return column([self._scores.in_words(*one) for one in zip(positions, labels, scores, strict=True)])
 
     def _checked(self, chunk: Chunk, answers: Any, who: str) -> Any:
         part = chunk.parts[0] if len(chunk.parts) == 1 else _as_one(chunk)
@@ -289,18 +291,6 @@ class StreamKeeper:
 
 def _joined(pieces: Sequence[NDArray[Any]], form: Any = np.float64) -> NDArray[Any]:
     return np.concatenate(pieces).astype(form) if pieces else np.empty(0, form)
-
-
-def _written(writer: ArrayWriter, values: Any) -> Mapping[str, Any]:
-    if isinstance(values, np.ndarray) and values.dtype == bool:
-        values = values.astype(np.uint8)
-    return writer.array(values) if isinstance(values, np.ndarray) else writer.objects(values)
-
-
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return bool(np.array_equal(one, other))
-    return bool(one == other)
 
 
 def _as_one(chunk: Chunk) -> Part:

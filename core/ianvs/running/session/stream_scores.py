@@ -13,6 +13,7 @@ from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
+from ianvs.running.session.checked_answers import picked
 
 NO_FACT = -1
 
@@ -86,10 +87,6 @@ class StreamScores:
     @cached_property
     def _names(self) -> dict[Any, int]:
         return {name: number for number, name in enumerate(dict.fromkeys(self._right))}
-
-
-def picked(answers: Any, rows: Any) -> Any:
-    return answers[np.asarray(rows)] if isinstance(answers, np.ndarray) else [answers[row] for row in rows]
 
 
 def _numbered(names: list[Any]) -> list[int]:
