@@ -10,18 +10,13 @@ from numpy.typing import NDArray
 
 from ianvs.exam.metrics.definition import mean, stream_metric
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.stream_record import StreamRecord
+from ianvs.exam.metrics.stream_record import StreamRecord, running
 
 _GAIN = "CL-Bench (arXiv 2606.05661), metrics"
 _OURS = "ours"
 _FADING = 0.99
 
 Numbers = NDArray[np.float64]
-
-
-def running(scores: Numbers) -> Numbers:
-    """(N,) means of the scores so far."""
-    return np.cumsum(scores) / np.arange(1, len(scores) + 1)
 
 
 def windowed(scores: Numbers, window: int) -> Numbers:
@@ -52,7 +47,7 @@ def online_accuracy(record: StreamRecord) -> float:
 )
 def online_windowed(record: StreamRecord) -> float:
     """Mean score of the last answers of the stream."""
-    return mean(record.scores[-record.window :])
+    return float(windowed(record.scores, record.window)[-1]) if len(record.scores) else float("nan")
 
 
 @stream_metric(

@@ -15,6 +15,11 @@ _MEMORIES = (1, 5, 25, 125)  # labels that a blind classifier looks back on
 NEVER = -1
 
 
+def running(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N,) means of the scores so far."""
+    return np.asarray(np.cumsum(scores) / np.arange(1, len(scores) + 1))
+
+
 @dataclass(frozen=True)
 class StreamRecord:
     """N episodes, one for each sample of the stream, in its order.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
+from ianvs.exam.metrics.stream_record import running
 from ianvs.results.report.leaderboard_row import RowKey
 
 _MOST = 400  # points of a line
@@ -23,9 +24,8 @@ class TrainingCurves:
     def add(self, key: RowKey, result: CaseResult) -> None:
         for name, values in result.stream.items():
             if count := len(values):
-                ends = np.arange(1, count + 1)
-                so_far = np.column_stack([ends / count * len(result.round_names), np.cumsum(values) / ends])
-                self._add(OF_STREAM[name], key, so_far)
+                at = np.arange(1, count + 1) / count * len(result.round_names)
+                self._add(OF_STREAM[name], key, np.column_stack([at, running(values)]))
         for name in dict.fromkeys(name for round_ in result.rounds for name in round_.curves):
             both = [(r.index - 1 + share, value) for r in result.rounds for share, value in r.curves.get(name, ())]
             self._add(name, key, np.array(both))

@@ -238,8 +238,8 @@ class Slots:
 
     def lacks(self, wanted: ResourcesSpec) -> str:
         """What a case with these resources waits for, in words; "" for no more than its turn."""
-        if (wanted.cpus or self._threads) > self._cpus:
-            return f"it takes {wanted.cpus} cpus, and {self._cpus:.0f} are free"
+        if (cpus := self._cpus_of(wanted)) > self._cpus:
+            return f"it takes {cpus} cpus, and {self._cpus:.0f} are free"
         if (wanted.memory or 0) > self._memory:
             return f"it takes {wanted.memory or 0:.3g} bytes of memory, and {self._memory:.3g} are free"
         empty = sum(not used for used in self._used.values())
@@ -251,10 +251,12 @@ class Slots:
             return None
         slot = self._on_cards(alone, wanted)
         if slot is not None:
-            cpus = self._threads if wanted is None else wanted.cpus or self._threads
-            slot = replace(slot, cpus=cpus, memory=0 if wanted is None else wanted.memory or 0)
+            slot = replace(slot, cpus=self._cpus_of(wanted), memory=0 if wanted is None else wanted.memory or 0)
             self._count(slot, 1)
         return slot
+
+    def _cpus_of(self, wanted: ResourcesSpec | None) -> int:
+        return self._threads if wanted is None else wanted.cpus or self._threads
 
     def _on_cards(self, alone: bool, wanted: ResourcesSpec | None) -> Slot | None:
         if not self._used:

@@ -49,10 +49,12 @@ def checked_answers(
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two answers, or all answers to some samples, are the same: numbers, texts, or what holds them."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return bool(np.array_equal(one, other))
-    return bool(one == other)
+    """Whether two answers, or all answers to some samples, are the same: numbers, texts, or what holds such."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(np.array_equal(one, other))
 
 
 def picked(answers: Any, rows: Any) -> Any:

@@ -5,14 +5,13 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError, ReplyServerError
@@ -20,7 +19,6 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import SEALING_VERSION, Asked, Predictions, RoundResult, Sealing
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import data_type
-from ianvs.exam.metrics.label_pictures import lacks_pictures
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.engines.engine import Reporter
@@ -36,15 +34,15 @@ from ianvs.running.session.kept_replies import CALLS, Replies
 from ianvs.running.session.learner_messages import OF_STREAM, AnsweredCall, FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
+from ianvs.running.session.own_folder import bring_back_notes, keep_notes
 from ianvs.running.session.remote import Learner, Model, error_kind
 from ianvs.running.session.saving import SavingTrial
+from ianvs.running.session.stored_answers import lacking, same_answers
 from ianvs.running.session.stream_keeper import StreamKeeper
 from ianvs.store import CaseStore, ExamStore, RoundFolder
-from ianvs.store.sealed import remove
 
 _LONGEST_REMARK = 500  # characters
 _MOST_TOLD = 128  # of quantities, and of points of each; a session tells of a hundred
-_NOTES = ".folder"  # beside what save() wrote: what lies in the learner's own folder
 _PERIOD = 5.0  # seconds between two notes of how far a round is
 _FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))  # with it texts of an OSError begin
 
@@ -397,8 +395,8 @@ class CaseRounds:
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         size = measure.saved_bytes(folder.model, self._request.saved_mb)
-        if self._stream is not None and any(self._store.files(self._id).iterdir()):  # it may have kept notes there
-            shutil.copytree(self._store.files(self._id), folder.model / _NOTES, symlinks=True)
+        if self._stream is not None:
+            keep_notes(self._store.files(self._id), folder.model)
         folder.fill(replace(result, model_bytes=size or None), predictions, self._model.modules, stream)
 
     def _model_after(self, index: int) -> Model:
@@ -417,7 +415,7 @@ class CaseRounds:
         is allowed only where no formula reads them.
         """
         earlier = find_earlier(self._request, self._lineage) if self._may_take_over else None
-        if earlier is None or _lacking(earlier.predictions(earlier.last), map(earlier.result, range(earlier.last + 1))):
+        if earlier is None or lacking(earlier.predictions(earlier.last), map(earlier.result, range(earlier.last + 1))):
             return 0
         try:
             model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
@@ -427,7 +425,7 @@ class CaseRounds:
         except Exception as error:
             print(f"can't continue from case {earlier.case_id} ({error_kind(error)}: {error}).")
             raise StartOver from error
-        if not _same(now, earlier.predictions(earlier.last)):
+        if not same_answers(now, earlier.predictions(earlier.last)):
             print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
             raise StartOver
         print(f"continuing from case {earlier.case_id} after round {earlier.last}")
@@ -441,20 +439,12 @@ class CaseRounds:
         """What the learner answers when it is again what it was after a round."""
         self._model = model
         if self._stream is not None:
-            self._bring_back_notes(model)
+            bring_back_notes(model.folder, self._store.files(self._id))
         self.learner.restore(model)
         if self.learner.adapts and before.sealing is not None and before.sealing.copies != "none":
             # It would be asked before a round begins, and no round would say so.
             raise PluginError("adapts_in_testing is True now, and was not before")
         return self._examination.predictions(model, before.index)
-
-    def _bring_back_notes(self, model: Model) -> None:
-        """In its own folder is what was there when the round was stored: it may have noted since what it was told."""
-        own = self._store.files(self._id)
-        for path in own.iterdir():
-            remove(path)
-        if model.folder is not None and (model.folder / _NOTES).is_dir():
-            shutil.copytree(model.folder / _NOTES, own, symlinks=True, dirs_exist_ok=True)
 
     def _resume(self, rounds: int) -> int:
         """Bring back the modules of the last complete round, and make sure that they are the same; its index, or -1.
@@ -472,8 +462,8 @@ class CaseRounds:
             return -1
         last = done[-1].index
         before = {a: said for a, said in self._store.predictions(self._id, last).items() if a.samples is None}
-        if lacking := _lacking(before, done):
-            self._start_over(lacking)
+        if why := lacking(before, done):
+            self._start_over(why)
             return -1
         self._data_server.saw_past_rounds = done[-1].bound
         if last == rounds:
@@ -484,7 +474,7 @@ class CaseRounds:
             if not model.modules:
                 raise PluginError("no model is stored")
             now = self._brought_back(model, done[-1])
-            if now.keys() != before.keys() or not _same(now, before):
+            if now.keys() != before.keys() or not same_answers(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
         except ReplyServerError:  # what is stored is as good as before
             raise
@@ -501,23 +491,3 @@ class CaseRounds:
             print(said)
             self._report({"round": 0, "warning": said})
         self._store.reset(self._id, first_answers_count=True)
-
-
-def _lacking(stored: Mapping[Asked, Predictions], rounds: Iterable[RoundResult]) -> str:
-    """What an earlier version did not store and is needed now; "" if nothing."""
-    if any(lacks_pictures(said.extras) for said in stored.values()):
-        return "of predicted label pictures an earlier version stored only counts"
-    if any(round_.sealing is None for round_ in rounds):
-        return "an earlier version did not note who gave the answers"
-    return ""
-
-
-def _same(now: Mapping[Asked, Predictions], before: Mapping[Asked, Predictions]) -> bool:
-    """Whether everything that was answered `before` is answered alike `now`."""
-    return all(
-        asked in now
-        and now[asked].extras.keys() == said.extras.keys()
-        and np.array_equal(now[asked].labels, said.labels)
-        and all(np.array_equal(now[asked].extras[name], values) for name, values in said.extras.items())
-        for asked, said in before.items()
-    )

@@ -3,12 +3,14 @@
 What `squeue` prints has been the same for ten years if it is told what to print; its JSON is another in each version.
 """
 
+import math
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ianvs.base.errors import IanvsError
+from ianvs.config.spec import ResourcesSpec
 
 _SECONDS = 60.0  # that a busy controller may take to answer
 _OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
@@ -55,6 +57,27 @@ def squeue(names: Iterable[str]) -> dict[str, Job]:
 def scancel(arguments: Sequence[str]) -> None:
     """End jobs, by id or as `arguments` say otherwise; one that is gone is no error."""
     _said(["scancel", "--quiet", *arguments], fails=False)
+
+
+def wishes_of(kind: ResourcesSpec | None, threads: int) -> dict[str, Any]:
+    """What an algorithm's `resources` tell sbatch, in place of the engine's options."""
+    if kind is None:
+        return {}
+    wishes: dict[str, Any] = {"gres": f"gpu:{kind.gpus}" if kind.gpus else None}
+    wishes["cpus-per-task"] = kind.cpus or threads
+    if kind.memory is not None:
+        wishes["mem"] = f"{math.ceil(kind.memory / 2**20)}M"
+    if kind.time is not None:
+        wishes["time"] = math.ceil(kind.time / 60)
+    return wishes
+
+
+def arguments_of(wishes: dict[str, Any], signal_delay_s: int, extra: list[str]) -> list[str]:
+    """Of sbatch, for a pilot. wishes: by the names of its options. signal_delay_s: seconds before the end of its time
+    at which it is told. extra: further arguments.
+    """
+    said = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
+    return [*said, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
 
 
 def _said(command: Sequence[str], given: str = "", *, fails: bool = True) -> str:

@@ -3,7 +3,6 @@ supervisor's side. docs/decisions/016-slurm.md says why, docs/slurm.md what the 
 """
 
 import contextlib
-import math
 import os
 import queue
 import secrets
@@ -27,7 +26,7 @@ from ianvs.config.spec import ResourcesSpec
 from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, python_command
 from ianvs.processes.engines.slurm.pilot import LOCK, Cancel, Hello, Leave, Orders
 from ianvs.processes.engines.slurm.pilot_door import Door
-from ianvs.processes.engines.slurm.slurm_commands import NEVER, Job, sbatch, scancel, squeue
+from ianvs.processes.engines.slurm.slurm_commands import NEVER, Job, arguments_of, sbatch, scancel, squeue, wishes_of
 
 _FOLDER = ".slurm"  # below the workspace
 _PILOTS = 8  # where nobody says how many
@@ -105,7 +104,7 @@ class SlurmEngine(Engine):
         wishes = {"partition": partition, "account": account, "qos": qos, "time": time, "mem": mem}
         wishes |= {"cpus-per-task": cpus or workload.threads, "gres": gpus and f"gpu:{gpus}", "constraint": constraint}
         self._kinds = {
-            kind: _Kind(_arguments(wishes | _wishes(kind, workload), signal_delay_s, extra or []))
+            kind: _Kind(arguments_of(wishes | wishes_of(kind, workload.threads), signal_delay_s, extra or []))
             for kind in workload.resources
         }
         script = ["#!/bin/bash", *(setup or [])]
@@ -461,21 +460,3 @@ def _is_left(folder: Path) -> bool:
             return True
     except Timeout:
         return False
-
-
-def _wishes(kind: ResourcesSpec | None, workload: Workload) -> dict[str, Any]:
-    """What an algorithm's `resources` tell sbatch, in place of the engine's options."""
-    if kind is None:
-        return {}
-    wishes: dict[str, Any] = {"gres": f"gpu:{kind.gpus}" if kind.gpus else None}
-    wishes["cpus-per-task"] = kind.cpus or workload.threads
-    if kind.memory is not None:
-        wishes["mem"] = f"{math.ceil(kind.memory / 2**20)}M"
-    if kind.time is not None:
-        wishes["time"] = math.ceil(kind.time / 60)
-    return wishes
-
-
-def _arguments(wishes: dict[str, Any], signal_delay_s: int, extra: list[str]) -> list[str]:
-    said = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
-    return [*said, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
