@@ -35,7 +35,7 @@ from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 from ianvs.store.answer_files import read_extras, read_predictions, read_stream, write_predictions
 from ianvs.store.at_rest import ANSWERS, UNKNOWN, AtRest, Known, NotedFiles, files_of, known_of, pack
-from ianvs.store.files import replace_folder, write_atomic
+from ianvs.store.files import replace_folder, write_atomic, write_note
 from ianvs.store.keys import digest
 from ianvs.store.round_files import (
     RoundFolder,
@@ -350,10 +350,7 @@ class CaseStore:
 
     def note_running(self, case_id: str, facts: Mapping[str, object]) -> None:
         """Say to other processes what the case is doing: round, rounds, doing, since (seconds since the epoch), pid."""
-        path = self.folder(case_id) / "running.json"
-        temporary = path.with_name(".running.json")
-        temporary.write_text(json.dumps(dict(facts)))
-        temporary.replace(path)
+        write_note(self.folder(case_id) / "running.json", facts)
 
     def running(self, case_id: str) -> dict[str, Any] | None:
         """What the case is doing right now; None when no process holds its lock."""

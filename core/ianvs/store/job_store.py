@@ -17,6 +17,7 @@ from typing import Any
 
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import HIDDEN, without_secrets
+from ianvs.store.files import write_note
 from ianvs.store.keys import canonical
 from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
 
@@ -54,9 +55,7 @@ class JobStore:
             if not waiting:
                 path.unlink(missing_ok=True)
                 return
-            temporary = path.with_name(f".{_QUEUE}")
-            temporary.write_text(json.dumps({"at": time.time(), "cases": dict(waiting)}))
-            temporary.replace(path)
+            write_note(path, {"at": time.time(), "cases": dict(waiting)})
 
     def queue(self) -> Mapping[str, str]:
         """Which cases wait, and why, as the run has noted it that goes on now; one that was killed notes nothing."""

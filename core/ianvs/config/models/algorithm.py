@@ -164,23 +164,12 @@ class ParadigmSpec(NamedSpec):
     options: Options = field(default_factory=dict)
 
 
-_UNITS = {
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "s": 1,
-    "min": 60,
-    "m": 60,
-    "h": 3600,
-    "d": 86400,
-}
+_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "s": 1, "min": 60, "h": 3600, "d": 86400}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 def _amount(*units: str) -> AfterValidator:
-    """Text such as "16GB" or "2h" as a number of the first unit."""
+    """Text such as "16GB" or "2h" as a number of bytes, or of seconds."""
 
     def read(value: str) -> int:
         found = _AMOUNT.fullmatch(value.strip())
