@@ -314,6 +314,11 @@ REFUSED = [
 ]
 
 
+def test_a_system_that_is_told_of_its_answers_needs_an_exam_that_asks_first(tmp_path):
+    with pytest.raises(ConfigError, match=r"algorithm\.yaml:2:18: testtimelearning tells a system .*Add `prequential"):
+        sat(tmp_path, SYSTEM, "System", "name: plain", paradigm="testtimelearning", metrics="[accuracy]")
+
+
 @pytest.mark.parametrize(("more", "scenario", "metric", "said"), REFUSED, ids=[one[-1][:30] for one in REFUSED])
 def test_what_can_not_be_is_refused_before_anything_runs(tmp_path, more, scenario, metric, said):
     testenv = f"dataset: {{name: digits}}\nscenario: {scenario}\nmetrics: [{metric}, accuracy]\n{more}"

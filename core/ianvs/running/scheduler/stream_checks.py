@@ -14,6 +14,8 @@ _TOLD = {
     "text": "in words what is said of an answer",
 }
 
+_ADD = "Add `prequential: true` to the testenv."
+
 
 def prequential_problems(flight: Preflight) -> Iterator[Problem]:
     job, contract = flight.job, contract_of(flight.job)
@@ -43,7 +45,14 @@ def _without(flight: Preflight, exam: TestEnvSpec) -> Iterator[Problem]:
     for spec, metric in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
         if isinstance(metric, Metric) and metric.level == "stream":
             said = f"{metric.name} is of answers that were given before labels were told"
-            yield Problem(f"{said}. Add `prequential: true` to the testenv.", spec.place)
+            yield Problem(f"{said}. {_ADD}", spec.place)
+    algorithms = flight.job.algorithms
+    for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
+        if facts.hears:
+            said = (
+                f"{algorithm.paradigm.name} tells a system how its answers were, and {exam.name} asks none of it first"
+            )
+            yield Problem(f"{said}. {_ADD}", algorithm.paradigm.place)
 
 
 def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[Problem]:
