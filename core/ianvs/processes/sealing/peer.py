@@ -104,9 +104,11 @@ class Peer:
 
     def _send(self, told: Mapping[str, object], files: Sequence[int] = ()) -> None:
         body = json.dumps(told).encode()
+        whole = _HEADER.pack(len(body), len(files)) + body  # at once: each part would wake the other process
         try:
-            socket.send_fds(self._end, [_HEADER.pack(len(body), len(files))], list(files))
-            self._end.sendall(body)
+            done = socket.send_fds(self._end, [whole], list(files))
+            if done < len(whole):
+                self._end.sendall(memoryview(whole)[done:])
         except OSError as error:
             raise Gone from error
 
