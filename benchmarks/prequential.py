@@ -49,11 +49,11 @@ ALGORITHM = """algorithm:
 """
 JOB = """benchmarkingjob:
   name: prequential
-  workspace: ./workspace
+  workspace: {folder}/workspace
   testenv: ./testenv.yaml
   seeds: [0]
-  test_object: {type: algorithms, algorithms: [{name: nothing, url: ./algorithm.yaml}]}
-  rank: {sort_by: [{accuracy: descend}]}
+  test_object: {{type: algorithms, algorithms: [{{name: nothing, url: ./algorithm.yaml}}]}}
+  rank: {{sort_by: [{{accuracy: descend}}]}}
 """
 
 
@@ -63,7 +63,7 @@ def seconds(count: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = {"plugin.py": PLUGIN, "source.py": SOURCE, "testenv.yaml": TESTENV.format(count=count)}
-        for file, text in {**files, "algorithm.yaml": ALGORITHM, "job.yaml": JOB}.items():
+        for file, text in {**files, "algorithm.yaml": ALGORITHM, "job.yaml": JOB.format(folder=folder)}.items():
             (folder / file).write_text(text)
         results = ianvs.run(folder / "job.yaml")
         assert results.exit_code == 0, results.failed
