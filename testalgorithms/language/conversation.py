@@ -114,7 +114,7 @@ def _parts(text: str) -> list[dict[str, str]]:
 
 
 def _quick(tokenizer: Any) -> Callable[..., Any] | None:
-    """What makes tokens of a text without transformers' bookkeeping, which costs more than the tokens; None: nothing."""
+    """What makes tokens of a text without transformers' bookkeeping, which costs more than they do; None: nothing."""
     if not getattr(tokenizer, "is_fast", False) or tokenizer.split_special_tokens:
         return None
     tokenizer.backend_tokenizer.no_truncation()
