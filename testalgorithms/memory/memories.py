@@ -3,9 +3,11 @@
 import json
 import math
 import re
+from array import array
 from collections import Counter
-from functools import lru_cache
 from pathlib import Path
+
+import numpy as np
 
 from ianvs.base.errors import PluginError, require_known
 
@@ -186,23 +188,39 @@ class NearestByWords(Nearest):
     def __init__(self, *, k: int = 1, of_equals: str = "newest"):
         super().__init__(k=k, of_equals=of_equals)
 
+    def reset(self):
+        super().reset()
+        self._indexed = None
+
     def similarities(self, question: str) -> list[float]:
-        often = Counter(asked for asked, _ in self.kept)
-        counts, documents = {text: _counted(text) for text in (question, *often)}, Counter[str]()
-        for text, n in often.items():
-            documents.update(dict.fromkeys(counts[text], n))
-        weight = {word: 1 + math.log((1 + len(self.kept)) / (1 + n)) for word, n in documents.items()}
-        unmet = 1 + math.log(1 + len(self.kept))  # of a word that only the question has
-        vectors = {text: {word: n * weight.get(word, unmet) for word, n in one.items()} for text, one in counts.items()}
-        asked, length = vectors[question], math.hypot(*vectors[question].values())
-        near = {
-            text: sum(asked.get(word, 0.0) * value for word, value in vectors[text].items())
-            / (math.hypot(*vectors[text].values()) * length or 1.0)
-            for text in often
-        }
-        return [near[text] for text, _ in self.kept]
+        self._index()
+        rows, words, often = (np.frombuffer(one, np.int64) for one in (self._rows, self._columns, self._often))
+        documents = np.bincount(words, minlength=len(self._words))
+        weights = 1 + np.log((1 + len(self.kept)) / (1 + documents))
+        asked, length = np.zeros(len(weights)), 0.0
+        for word, n in _counted(question).items():
+            place = self._words.get(word)
+            value = n * (1 + math.log(1 + len(self.kept)) if place is None else weights[place])
+            length += value**2
+            if place is not None:
+                asked[place] = value
+        values = often * weights[words]
+        near = np.bincount(rows, values * asked[words], len(self.kept))
+        lengths = np.sqrt(np.bincount(rows, values**2, len(self.kept)) * length)
+        return (near / np.where(lengths, lengths, 1.0)).tolist()
+
+    def _index(self):
+        """What was kept since the last question. (row, word, how often) lie side by side."""
+        if self._indexed is not self.kept:  # a drop, a load
+            self._indexed, self._words, self._done = self.kept, {}, 0
+            self._rows, self._columns, self._often = array("q"), array("q"), array("q")
+        for row in range(self._done, len(self.kept)):
+            for word, n in _counted(self.kept[row][0]).items():
+                self._rows.append(row)
+                self._columns.append(self._words.setdefault(word, len(self._words)))
+                self._often.append(n)
+        self._done = len(self.kept)
 
 
-@lru_cache(1 << 14)
 def _counted(text: str) -> Counter[str]:
     return Counter(re.findall(r"\w+", text.lower()))
