@@ -144,6 +144,7 @@ def test_a_time_limit_that_is_too_short_ends_rounds_cleanly(tmp_path: Path) -> N
     [
         ("partition: nowhere", "Slurm refuses: sbatch: error: invalid partition specified: nowhere"),
         ("partition: short, time: 2-0", "Slurm refuses: .*[Tt]ime limit"),
+        ("partition: theirs, account: art", "Slurm refuses: .*Invalid account or account/partition combination"),
         ("gpus: 7", "Slurm refuses: .*Requested node configuration is not available"),
     ],
 )
