@@ -140,6 +140,10 @@ class _WithMemory(LanguageAgent):
     def answer(self, data):
         return super().answer(data, notes=self.memory.read(data))
 
+    def check_exam(self, *, kind, feedback):
+        super().check_exam(kind=kind)
+        self.memory.check_exam(kind=kind, feedback=feedback)
+
     def feedback(self, told):
         self.memory.write(told)
 

@@ -28,13 +28,20 @@ def in_pairs(told) -> list[tuple[str, str, bool]]:
     questions = [parted(str(asked))[0] for asked in told.x]
     if told.kind == "label":
         return [(asked, str(label), True) for asked, label in zip(questions, told.labels, strict=True)]
-    if told.kind == "text":
+    require_readable(feedback=told.kind)
+    right = told.correct if told.kind == "correctness" else told.scores >= 1
+    return [(asked, str(said), bool(ok)) for asked, said, ok in zip(questions, told.answers, right, strict=True)]
+
+
+def require_readable(*, kind: str = "text", feedback: str):
+    """Raises PluginError for an exam whose questions or feedback these memories can't read."""
+    if kind != "text":
+        raise PluginError(f"these memories read questions that are one text each; this exam is of {kind} data.")
+    if feedback == "text":
         raise PluginError(
             "these memories do not read what is said of an answer in words. Set `feedback: label`, `correctness` or "
             "`score` in the testenv."
         )
-    right = told.correct if told.kind == "correctness" else told.scores >= 1
-    return [(asked, str(said), bool(ok)) for asked, said, ok in zip(questions, told.answers, right, strict=True)]
 
 
 class History:
@@ -49,6 +56,9 @@ class History:
 
     def reset(self):
         self.kept = []  # or a dict: what json can hold
+
+    def check_exam(self, *, kind, feedback):
+        require_readable(kind=kind, feedback=feedback)
 
     def write(self, told):
         for question, answer, right in in_pairs(told):

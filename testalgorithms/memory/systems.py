@@ -48,6 +48,9 @@ class Remembering:
     def __init__(self, memory: History, eliminate: bool):
         self.memory, self.eliminate, self.wrong = memory, eliminate, {}
 
+    def check_exam(self, *, kind, feedback):
+        self.memory.check_exam(kind=kind, feedback=feedback)
+
     def answer(self, data) -> list[str]:
         notes = self.memory.read(data)
         return [

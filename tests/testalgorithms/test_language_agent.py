@@ -127,6 +127,9 @@ def test_what_a_language_agent_can_not_do_is_said(folder):
     with pytest.raises(PluginError, match="this exam is of image data"):
         LanguageAgent(base_model=str(folder)).check_exam(kind="image")
     LanguageAgent(base_model=str(folder)).check_exam(kind="text")
+    FullHistory(base_model=str(folder)).check_exam(kind="text", feedback="label")
+    with pytest.raises(PluginError, match="Set `feedback: label`"):
+        FullHistory(base_model=str(folder)).check_exam(kind="text", feedback="text")
 
 
 def test_nearest_by_meaning_is_the_cosine_of_the_encoders_vectors():

@@ -216,6 +216,12 @@ def test_of_equally_near_ones_the_newest_or_the_oldest_counts():
 def test_what_they_can_not_do_is_said_with_the_remedy():
     with pytest.raises(PluginError, match="Set `feedback: label`"):
         Notes().feedback(told(["Who?"], ["Ada"], texts("wrong"), "text"))
+    for one in (Notes(), NearestByWords()):
+        one.check_exam(kind="text", feedback="correctness")
+        with pytest.raises(PluginError, match="in words. Set `feedback: label`"):
+            one.check_exam(kind="text", feedback="text")
+        with pytest.raises(PluginError, match="one text each; this exam is of image data"):
+            one.check_exam(kind="image", feedback="label")
     with pytest.raises(PluginError, match="of_equals"):
         Retrieval(of_equals="last")
     with pytest.raises(PluginError, match="k is 0"):

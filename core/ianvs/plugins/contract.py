@@ -45,6 +45,8 @@ EXAM_FACTS = {
     "rounds": "int, how many rounds are trained",
     "conversations": "for ianvs's own methods alone, (what users said, replies) of each round that will be trained; "
     "else None",
+    "feedback": "str, what is told of an answer, 'label', 'correctness', 'score' or 'text', where the exam asks before "
+    "it tells; else ''",
     "server": "dict with url, name and root of the model on the server that is to write replies, where the job says "
     "`generation: {engine: server}`; else None",
 }

@@ -213,6 +213,7 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
                 "num_classes": len(record.classes),
                 "rounds": len(record.rounds),
                 "conversations": _taught_texts(flight.plan, each, record, texts),
+                "feedback": each.testenv.prequential.feedback if each.testenv.prequential else "",
                 "server": server,
             }
             for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
