@@ -27,6 +27,7 @@ length, sha256]] if it has some, of which it names the numbers."""
 _BLOCK = 1 << 25  # bytes that are gathered at a time
 _IN_MEMORY = 1 << 31  # bytes up to which a file is memory without a disk behind it
 _ALIGNMENT = 64
+_READ = 1 << 15  # bytes up to which to read a file is quicker than to map it
 _PICTURES = "pictures by number"  # the key of what stands in JSON for them
 _PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
 _F_ADD_SEALS, _SEALS = 1033, 1 | 2 | 4 | 8  # Linux: no more seals, no shrinking, growing, writing
@@ -151,7 +152,9 @@ def mapped(file: int) -> memoryview:
     """What is in `file`, which is closed: yours to change, and nobody else sees the changes."""
     size = os.fstat(file).st_size
     try:
-        return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE) if size else bytearray())
+        if size <= _READ:
+            return memoryview(bytearray(os.pread(file, size, 0)))
+        return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE))
     finally:
         os.close(file)
 
