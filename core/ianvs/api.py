@@ -418,7 +418,7 @@ def _results(plan_: Plan, provenance: dict[str, object], inspector: Inspector) -
         overlaps=overlaps(plan_),
         job_notes=job_notes(plan_),
         studies=tuple(study.stored for study in plan_.studies if study.stored is not None),
-        contract=job.algorithms[0].contract,  # a job has one
+        contract=contract_of(job).name,
     )
 
 

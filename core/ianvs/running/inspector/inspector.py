@@ -9,13 +9,14 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import ConfigError, Problem
-from ianvs.config.contracts import contract_named
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec
+from ianvs.config.contracts import HERE, contract_named, surroundings
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
+from ianvs.processes.interpreters.lock import lock_of
 from ianvs.processes.isolated import Isolated, Unanswered
 from ianvs.processes.sealing.places import allowed_paths, denied_paths
 from ianvs.running.inspector.facts import (
@@ -51,9 +52,9 @@ class Inspector:
         for process in self._processes.values():
             process.close()
 
-    def plugins(self, plugins: Sequence[tuple[str | None, str]]) -> list[PluginFacts | None]:
-        """Of each (url, name); None for one that can't be imported in time, which its check will tell."""
-        told = [self._answer(_PLUGIN, *plugin, plugin) for plugin in plugins]
+    def plugins(self, plugins: Sequence[tuple[AlgorithmSpec, ModuleSpec]]) -> list[PluginFacts | None]:
+        """Of each module of an algorithm; None for one that can't be imported in time, which its check will tell."""
+        told = [self._plugin(*plugin) for plugin in plugins]
         known = (None if isinstance(one, str) or "problems" in one else one for one in told)
         return [None if one is None else _PLUGIN_FACTS.validate_python(one) for one in known]
 
@@ -71,11 +72,15 @@ class Inspector:
 
     def check(self, subject: Subject) -> Checked:
         """What is wrong with a plugin, with its hyperparameters, and with what its constructor makes of them."""
-        module = subject.module
-        known = self._answer(_PLUGIN, module.url, module.name, (module.url, module.name))
+        known = self._plugin(subject.algorithm, subject.module)
         if isinstance(known, str):
             return unanswered(subject, known)
         return checked(subject, lambda asked: self._process().each(_name(check_plugin), asked, self._seconds))
+
+    def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str:
+        where = surroundings(algorithm)
+        more = None if where == HERE else [where.adapter, algorithm.python and lock_of(str(algorithm.python)).identity]
+        return self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
 
     def _metric(self, spec: MetricSpec) -> Metric | list[Problem]:
         try:

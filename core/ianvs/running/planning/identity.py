@@ -20,6 +20,7 @@ from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
 from ianvs.plugins.source import source_of
+from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
 from ianvs.running.planning.named_files import content, named_files
@@ -83,6 +84,10 @@ def algorithm_identity(
         facts["sealing"] = job.sealing  # it may cost the learner something, or let it do more
     if job.generation.engine == "server" and not contract.runs_cases:
         facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
+    if contract.adapter is not None:
+        facts["contract"] = contract.name
+    if algorithm.python is not None:
+        facts["interpreter"] = lock_of(str(algorithm.python)).identity
     if contract.runs_cases:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts

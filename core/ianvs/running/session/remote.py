@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.proc import threads
+from ianvs.processes.proc import children, threads
 from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
@@ -250,7 +250,8 @@ class SealedLearner(Learner):
         return Spent(0.0, self._timer.unasked() if "new processes" in self.asked else 0.0)
 
     def peak_bytes(self) -> int:
-        return measure.peak_host_bytes(self.pid)
+        theirs = children(self.pid) if self._request.algorithm.python is not None else []
+        return sum(map(measure.peak_host_bytes, (self.pid, *theirs)))
 
     def _order(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> Message:
         try:
@@ -281,6 +282,8 @@ class SealedLearner(Learner):
     @property
     def can_be_compared(self) -> bool:
         """Whether a fork of its process is what it is: with one thread, no accelerator, and no filter of its own."""
+        if self._request.algorithm.python is not None:
+            return False  # a fork would share what its plugins live in
         alone = len(threads(self.pid)) == 1 and filters(self.pid) == self._filters
         return self.ready.device == "cpu" and alone and can_fork_siblings()
 
