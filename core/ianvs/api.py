@@ -17,6 +17,7 @@ from ianvs.base.garbage import not_collecting
 from ianvs.base.package import job_path
 from ianvs.base.secrets import without_secrets
 from ianvs.config import load_job, resolved
+from ianvs.config.contracts import contract_of
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec
