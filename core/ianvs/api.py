@@ -165,6 +165,22 @@ def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpa
         return check_job(job, inspector, watcher or Listener())
 
 
+def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Path, bool]]:
+    """Make the environments of the job at `path`: (algorithm, folder, whether it was made now) of each.
+
+    Packages are installed by uv or pip, from wherever these take them. Nothing else of ianvs does so. Raises IanvsError.
+    """
+    from ianvs.processes.interpreters.lock import prepare as made
+
+    job = load_job(path, workspace=options.get("workspace"))
+    listed = [(algorithm, algorithm.environment) for algorithm in job.algorithms]
+    return [
+        (str(algorithm.name), spec.folder(job.workspace), made(algorithm, job.workspace))
+        for algorithm, spec in listed
+        if spec is not None
+    ]
+
+
 def report(
     path: PathLike,
     *,

@@ -31,9 +31,19 @@ class Lock:
         return f"Python {self.python} with {one_line(of_interest) or 'no packages'}"
 
 
+def lock_of(algorithm: AlgorithmSpec) -> Lock:
+    """Of an algorithm's interpreter, which is started once for each command. Raises IanvsError."""
+    spec = algorithm.environment
+    if spec is not None and algorithm.python is not None and not algorithm.python.exists():
+        raise IanvsError(
+            f"the environment of {algorithm.name}, {shown_path(spec.requirements)}, is not prepared. "
+            "Run `ianvs prepare` with the job's file."
+        )
+    return _lock(str(algorithm.python))
+
+
 @lru_cache(32)
-def lock_of(python: str) -> Lock:
-    """Of the interpreter at that path. It is started once for each command. Raises IanvsError."""
+def _lock(python: str) -> Lock:
     try:
         done = subprocess.run([python, "-I", "-S", str(WORKER), "versions"], capture_output=True, timeout=_SECONDS)
         told: dict[str, Any] = json.loads(done.stdout)
@@ -47,17 +57,6 @@ def lock_of(python: str) -> Lock:
         raise IanvsError(
             f"the interpreter {shown_path(Path(python))} can't be used: {said}. Python 3.8 or later is needed."
         ) from None
-
-
-def unprepared(algorithm: AlgorithmSpec, job_file: Path) -> str | None:
-    """What is to be done before the algorithm's interpreter is there; None: it is."""
-    spec = algorithm.environment
-    if spec is None or algorithm.python is None or algorithm.python.exists():
-        return None
-    return (
-        f"the environment of {algorithm.name}, {shown_path(spec.requirements)}, is not prepared. "
-        f"Run `ianvs prepare -f {shown_path(job_file)}`."
-    )
 
 
 def prepare(algorithm: AlgorithmSpec, workspace: Path) -> bool:

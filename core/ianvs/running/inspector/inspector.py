@@ -79,7 +79,7 @@ class Inspector:
 
     def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str:
         where = surroundings(algorithm)
-        more = None if where == HERE else [where.adapter, algorithm.python and lock_of(str(algorithm.python)).identity]
+        more = None if where == HERE else [where.adapter, algorithm.python and lock_of(algorithm).identity]
         return self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
 
     def _metric(self, spec: MetricSpec) -> Metric | list[Problem]:

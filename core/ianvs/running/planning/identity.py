@@ -87,7 +87,7 @@ def algorithm_identity(
     if contract.adapter is not None:
         facts["contract"] = contract.name
     if algorithm.python is not None:
-        facts["interpreter"] = lock_of(str(algorithm.python)).identity
+        facts["interpreter"] = lock_of(algorithm).identity
     if contract.runs_cases:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts

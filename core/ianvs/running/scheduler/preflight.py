@@ -37,6 +37,7 @@ from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
+from ianvs.running.scheduler.interpreter_checks import interpreter_problems
 from ianvs.running.scheduler.opening import engine_problems, isolates
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.scoring import missing_pictures
@@ -393,6 +394,7 @@ FILES: tuple[Check, ...] = (
     Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
     Check(checks.setting_problems),
+    Check(lambda p: interpreter_problems(p.job)),  # starts each, for its versions
     Check(lambda p: unfound_files(p.job)),
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),
