@@ -172,7 +172,8 @@ def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Pa
     """
     from ianvs.processes.interpreters.lock import prepare as made
 
-    job = load_job(path, workspace=options.get("workspace"))
+    workspace = options.get("workspace")
+    job = load_job(path, workspace=None if workspace is None else Path(workspace))
     listed = [(algorithm, algorithm.environment) for algorithm in job.algorithms]
     return [
         (str(algorithm.name), spec.folder(job.workspace), made(algorithm, job.workspace))

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from avalanche.benchmarks.scenarios.dataset_scenario import DatasetExperience
-from avalanche.benchmarks.utils import DataAttribute, make_avalanche_dataset
+from avalanche.benchmarks.utils import DataAttribute, TaskAwareSupervisedClassificationDataset
 from avalanche.training.plugins import EvaluationPlugin
 
 GIVEN = ("num_classes", "device", "shape")
@@ -68,6 +68,8 @@ class Method:
         strategy = self._started(num_classes, device, train_data)
         x, y = _numbers(train_data.x), torch.from_numpy(np.asarray(train_data.y, np.int64))
         self._taught.append(sorted(set(y.tolist())))
+        for plugin in _drawing(strategy):  # after a break, too, it draws as in a case that was not broken
+            plugin.buffer_dliter = iter(plugin.buffer_dataloader)
         strategy.train(self._experience(x, y, 0 if task is None else task), eval_streams=[])
 
     def predict(self, data, num_classes, device, task=None, task_classes=None, **context):
@@ -79,6 +81,8 @@ class Method:
 
     def scores(self, data, num_classes, device, task=None, **context):
         strategy, x = self._started(num_classes, device, data), _numbers(data.x)
+        if not self._taught:  # some can't answer before (iCaRL has no means), and none has anything to say
+            return np.zeros((len(x), num_classes), np.float32)
         found = []
         strategy.model.eval()
         strategy.model.to(strategy.device)
@@ -102,7 +106,9 @@ class Method:
             kept = {name: value for name, value in vars(strategy).items() if name not in ("evaluator", "plugins")}
             plugins = [None if isinstance(one, EvaluationPlugin) else one for one in strategy.plugins]
             state = {"strategy": kept, "plugins": plugins}
-        held = {"facts": self._facts, "taught": self._taught, "state": state, "author": self._make.__module__}
+        held = {"facts": self._facts, "taught": self._taught, "state": state}
+        for plugin in _drawing(strategy):
+            plugin.buffer_dliter = ()  # can't be pickled; `train` begins a new one
         torch.save({"author": self._make.__module__, "held": _dumped(held)}, path)
 
     def load(self, path):
@@ -142,7 +148,9 @@ class Method:
             DataAttribute(y.tolist(), "targets"),
             DataAttribute([task] * len(y), "targets_task_labels", use_in_getitem=True),
         ]
-        found = DatasetExperience(dataset=make_avalanche_dataset(Rows(x, y), data_attributes=attributes))
+        found = DatasetExperience(
+            dataset=TaskAwareSupervisedClassificationDataset([Rows(x, y)], data_attributes=attributes)
+        )
         now = sorted(set(y.tolist()))
         before = {label for several in self._taught[:-1] for label in several}
         found.current_experience = len(self._taught) - 1
@@ -178,6 +186,11 @@ def adapted(make):
     return type(make.__name__, (Method,), {"__init__": __init__, "__module__": make.__module__})
 
 
+def _drawing(strategy):
+    """Plugins that draw old samples from an iterator that goes on from round to round (A-GEM)."""
+    return [one for one in getattr(strategy, "plugins", ()) if getattr(one, "buffer_dataloader", None) is not None]
+
+
 def _numbers(x):
     """(N, ...) float32; pictures (N, C, H, W) from 0 to 1."""
     values = torch.from_numpy(np.array(x))
@@ -194,6 +207,7 @@ def _dumped(held):
 
 def _loaded(text, author, now):
     """author: the name of the author's module when it was saved, which is `now` another one in another process."""
+
     class Reader(pickle.Unpickler):
         def find_class(self, module, name):
             return super().find_class(now if module == author else module, name)

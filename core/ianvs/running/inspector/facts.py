@@ -70,14 +70,14 @@ class ParadigmFacts:
 
 def look_at_plugin(plugin: tuple[str | None, str, Surroundings]) -> Answer:
     """`PluginFacts` of (url, name) in its surroundings."""
-    *named, where = plugin
+    url, name, where = plugin
     try:
-        target = load_in(where, *named, once=True).target
+        target = load_in(where, url, name, once=True).target
         arguments, bound = constructor_parameters(target).names, bool(getattr(target, "sees_past_rounds", False))
     except Exception as error:
         return {"problems": [str(error)]}
     try:
-        url, name = reference_of(*named, target)
+        url, name = reference_of(url, name, target)
         takes = constructor_parameters(load_in(where, url, name, once=True).target)
     except Exception:
         return asdict(PluginFacts(arguments, bound, None))
