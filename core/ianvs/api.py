@@ -168,7 +168,7 @@ def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpa
 def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Path, bool]]:
     """Make the environments of the job at `path`: (algorithm, folder, whether it was made now) of each.
 
-    Packages are installed by uv or pip, from wherever these take them. Nothing else of ianvs does so. Raises IanvsError.
+    Packages are installed by uv or pip, from wherever these take them. Raises IanvsError.
     """
     from ianvs.processes.interpreters.lock import prepare as made
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from avalanche.benchmarks.scenarios.dataset_scenario import DatasetExperience
 from avalanche.benchmarks.utils import DataAttribute, TaskAwareSupervisedClassificationDataset
+from avalanche.benchmarks.utils.flat_data import ConstantSequence
 from avalanche.training.plugins import EvaluationPlugin
 
 GIVEN = ("num_classes", "device", "shape")
@@ -146,7 +147,7 @@ class Method:
     def _experience(self, x, y, task):
         attributes = [
             DataAttribute(y.tolist(), "targets"),
-            DataAttribute([task] * len(y), "targets_task_labels", use_in_getitem=True),
+            DataAttribute(ConstantSequence(task, len(y)), "targets_task_labels", use_in_getitem=True),
         ]
         found = DatasetExperience(
             dataset=TaskAwareSupervisedClassificationDataset([Rows(x, y)], data_attributes=attributes)
