@@ -168,7 +168,8 @@ class Contract:
 class Native(Contract):
     """Plugins are what `ianvs.plugins.contract` says, or, in a class derived from this, are made so by `adapter`.
 
-    adapter: the name of a module with a function `adapted`, which makes a plugin's class from what `url` names. It may be imported in another interpreter (`python` of an algorithm), by its file: it imports nothing of ianvs.
+    adapter: the name of a module with a function `adapted`, which makes a plugin's class from what `url` names. Another
+    interpreter (`python` of an algorithm) imports it by its file: it imports nothing of ianvs.
     """
 
     name = NATIVE
