@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import ianvs
 import pytest
 import yaml
+
+import ianvs
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.config.contracts import Surroundings
 from ianvs.processes.interpreters.author_object import load_in
