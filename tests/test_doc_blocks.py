@@ -5,6 +5,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def test_yaml_in_documents_fits_the_files(text: str, page: Path) -> None:
 
 @pytest.mark.parametrize(("text", "page"), blocks("python"))
 def test_python_in_documents_compiles_and_imports_what_there_is(text: str, page: Path) -> None:
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(dedent(text))):
         if isinstance(node, ast.ImportFrom) and not node.level:
             file = f"{(node.module or '').removeprefix('ianvs.').replace('.', '/')}.py"
             if file in page.read_text(encoding="utf-8"):

@@ -1,5 +1,6 @@
 """The documents as a site: no broken link, and what newcomers look for within two clicks."""
 
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -56,6 +57,7 @@ def links_of(site, address):
         "https://github.com/ianvs/ianvs/issues",
         "/tutorial/",
         "/api/",
+        "/gallery/digits_class_incremental.html",
     ],
 )
 def test_what_newcomers_look_for_is_two_clicks_away(site, what):
@@ -68,6 +70,21 @@ def test_no_page_asks_for_anything_from_elsewhere(site):
         text = page.read_text(encoding="utf-8")
         assert "fonts.googleapis" not in text
         assert 'src="http' not in text
+
+
+def test_the_gallery_holds_pages_that_are_small_and_tell_no_place_of_a_machine(site):
+    pages = sorted(
+        address
+        for address in links_of(site, "/gallery/")
+        if address.startswith("/gallery/") and address.endswith(".html")
+    )
+    assert len(pages) == 3
+    for address in pages:
+        text = (site / address.lstrip("/")).read_text(encoding="utf-8")
+        assert len(text) < 1_000_000
+        assert 'class="board"' in text
+        assert 'href="cases/' not in text
+        assert not re.search(r"/(tmp|home|root|work|Users)/", text)
 
 
 def test_files_of_the_repository_are_links_to_it(site):

@@ -172,14 +172,9 @@ def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Pa
     """
     from ianvs.processes.interpreters.lock import prepare as made
 
-    workspace = options.get("workspace")
-    job = load_job(path, workspace=None if workspace is None else Path(workspace))
-    listed = [(algorithm, algorithm.environment) for algorithm in job.algorithms]
-    return [
-        (str(algorithm.name), spec.folder(job.workspace), made(algorithm, job.workspace))
-        for algorithm, spec in listed
-        if spec is not None
-    ]
+    with _loaded(path, JobOptions, options) as (job, _):
+        listed = [(one, one.environment.folder(job.workspace)) for one in job.algorithms if one.environment is not None]
+        return [(str(one.name), folder, made(one, job.workspace)) for one, folder in listed]
 
 
 def report(

@@ -18,10 +18,14 @@ import numpy as np
 import torch
 from avalanche.benchmarks.scenarios.dataset_scenario import DatasetExperience
 from avalanche.benchmarks.utils import DataAttribute, TaskAwareSupervisedClassificationDataset
-from avalanche.benchmarks.utils.flat_data import ConstantSequence
+from avalanche.models import MultiTaskModule
 from avalanche.training.plugins import EvaluationPlugin
 
 GIVEN = ("num_classes", "device", "shape")
+
+
+class ExamRuleError(Exception):
+    """As ianvs raises it."""
 
 
 class Rows(torch.utils.data.Dataset):
@@ -65,8 +69,16 @@ class Method:
     def memory(self):
         return () if self._strategy is None else _Memory(self._strategy)
 
-    def train(self, train_data, num_classes, device, task=None, **context):
+    def train(self, train_data, num_classes, device, task=None, passes=None, **context):
         strategy = self._started(num_classes, device, train_data)
+        if passes is not None and strategy.train_epochs > passes:
+            raise ExamRuleError(
+                f"train_epochs is {strategy.train_epochs}, and the rules of this exam allow {passes} passes."
+            )
+        heads = [type(part).__name__ for part in strategy.model.modules() if isinstance(part, MultiTaskModule)]
+        if task is None and heads:
+            where = f"{self._make.__name__}'s {heads[-1]}"
+            raise ExamRuleError(f"{where} takes the label of a sample's task, which the rules of this exam hide.")
         x, y = _numbers(train_data.x), torch.from_numpy(np.asarray(train_data.y, np.int64))
         self._taught.append(sorted(set(y.tolist())))
         for plugin in _drawing(strategy):  # after a break, too, it draws as in a case that was not broken
@@ -147,7 +159,7 @@ class Method:
     def _experience(self, x, y, task):
         attributes = [
             DataAttribute(y.tolist(), "targets"),
-            DataAttribute(ConstantSequence(task, len(y)), "targets_task_labels", use_in_getitem=True),
+            DataAttribute([task] * len(y), "targets_task_labels", use_in_getitem=True),
         ]
         found = DatasetExperience(
             dataset=TaskAwareSupervisedClassificationDataset([Rows(x, y)], data_attributes=attributes)

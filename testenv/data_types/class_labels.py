@@ -20,6 +20,17 @@ class Classification(DataType):
         lowest = -1 if unseen else 0
         return lambda found, where: _class_indices(one_for_each(found, count, where), classes, lowest, where)
 
+    def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
+        """Accuracy: 1 for the right class."""
+        return np.asarray(np.asarray(labels) == np.asarray(answers), dtype=np.float64)
+
+    def answer_names(self, answers: Any) -> list[Any] | None:
+        named: list[Any] = np.asarray(answers).tolist()
+        return named
+
+    def in_words(self, label: Any, classes: tuple[str, ...]) -> str:
+        return classes[int(label)]
+
 
 def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -> NDArray[Any]:
     """lowest: 0, or -1 where that is an answer."""

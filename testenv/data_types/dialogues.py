@@ -1,5 +1,6 @@
 """Conversations. Replies are checked as a plugin gives them, and are bytes in the store, which holds no objects."""
 
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -48,6 +49,21 @@ class Conversations(DataType):
         wanted = Replies(truth)
         return replace(about, y_true=wanted, y_pred=Replies(said.labels), topics=wanted.topics)
 
+    def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
+        """Share of a conversation's turns that are answered right, as by the metric reply_exact_match."""
+
+        def score(wanted: Sequence[str], said: Sequence[str | None]) -> float:
+            both = [(one, other) for one, other in zip(wanted, said, strict=False) if other is not None]
+            return sum(normalised(one) == normalised(other) for one, other in both) / max(1, len(wanted))
+
+        return np.array([score(*pair) for pair in zip(labels.tolist(), answers, strict=True)])
+
+    def answer_names(self, answers: Any) -> list[Any] | None:
+        return [tuple(normalised(reply or "") for reply in said) for said in answers]
+
+    def in_words(self, label: Any, classes: tuple[str, ...]) -> str:
+        return "\n".join(label)
+
     def misfit(self, metric: str, error: Exception) -> str:
         return (
             f"metric '{metric}' does not score replies to conversations. Those that do: semantic_similarity, "
@@ -55,6 +71,11 @@ class Conversations(DataType):
             "of your own, in a file. "
             f"({error})"
         )
+
+
+def normalised(text: str) -> str:
+    """Compatible forms of a letter made one (NFKC), case folded, blanks at the ends gone and those between made one."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def checked_replies(found: Any, turns: Sequence[int], where: str) -> list[list[str | None]]:

@@ -68,6 +68,15 @@ class Segmentation(DataType):
     def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures:
         return PictureRows(samples.y, positions)
 
+    def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
+        """Pixel accuracy of each picture, without the pixels that have no class."""
+
+        def score(wanted: NDArray[np.uint8], said: NDArray[np.uint8]) -> float:
+            known = wanted != IGNORED
+            return float((wanted == said)[known].mean()) if known.any() else 0.0
+
+        return np.array([score(*map(np.asarray, pair)) for pair in zip(labels, answers, strict=True)])
+
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         packed = said.extras.get(EVERY)
         if packed is None or not isinstance(truth, LabelPictures):

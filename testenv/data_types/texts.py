@@ -40,6 +40,14 @@ class Texts(DataType):
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         return _packed(samples.y[positions])
 
+    def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
+        """Exact match: 1 for the same text."""
+        both = zip(labels.tolist(), answers, strict=True)
+        return np.array([float(str(label) == str(answer)) for label, answer in both])
+
+    def answer_names(self, answers: Any) -> list[Any] | None:
+        return [str(answer) for answer in answers]
+
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         return replace(about, y_true=_unpacked(truth), y_pred=_unpacked(said.labels))
 

@@ -6,11 +6,12 @@ and testenv tell what the lines name: each layout below is a file's worth of fac
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -20,24 +21,30 @@ _EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
 _RATES = ("learning_rate", "lr")
 _CITIES = ("aachen", "synthia_sim")  # a real and a simulated domain: examples tell them apart by the path
 _CLASSES = 8
+_ARRAYS = {"train": 12, "test": 2}  # pictures of a class
+
+
+_Layout = Callable[[Path, str, str, Generator], Path]
+"""(folder, "train" or "test", name of the index file, noise) -> that file, written."""
 
 
 class UnknownLayoutError(ValueError):
     """Nobody has said how the samples of this dataset are laid out."""
 
 
-def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path) -> dict[str, Any]:
+def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, draw: int = 0) -> dict[str, Any]:
     """The `dataset` of a testenv with files of samples that are made below `folder`.
 
-    words: the job's path and all that its testenv says of the data. Raises UnknownLayoutError.
+    words: the job's path and all that its testenv says of the data. draw: which of many. Raises UnknownLayoutError.
     """
     found = dict(dataset)
     for key, written in dataset.items():
         part = key.partition("_")[0]
         if part in _SAMPLES and key.partition("_")[2] in ("url", "index", "data", "data_info"):
-            where = folder / part
+            where = folder / str(draw) / part
             where.mkdir(parents=True, exist_ok=True)
-            found[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name))
+            noise = np.random.default_rng([*part.encode(), draw])
+            found[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name, noise))
     return found
 
 
@@ -76,7 +83,7 @@ def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(changed))
 
 
-def _layout(written: str, words: str, paradigm: str) -> Callable[[Path, str, str], Path]:
+def _layout(written: str, words: str, paradigm: str) -> _Layout:
     suffix = Path(written).suffix
     if suffix == ".jsonl":
         return _questions
@@ -88,91 +95,121 @@ def _layout(written: str, words: str, paradigm: str) -> Callable[[Path, str, str
     raise UnknownLayoutError(f"how the samples of {written} are laid out is not known to `ianvs examples` ({paradigm})")
 
 
-def _questions(folder: Path, part: str, name: str) -> Path:
+def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """Lines of {question, answer, ...}; the answer to each is a letter, so that a guess is right now and then."""
     records = [
         {
-            "question": f"Which letter comes {n % 4} places after A? A, B, C or D?",
-            "answer": "ABCD"[n % 4],
+            "question": f"{number}. Which letter comes {n} places after A? A, B, C or D?",
+            "answer": "ABCD"[n],
             **dict.fromkeys(("instruction", "context", "level_1_dim", "level_2_dim"), "letters"),
         }
-        for n in range(_SAMPLES[part])
+        for number, n in enumerate(_letters(part, noise))
     ]
     return _lines(folder / name, map(json.dumps, records))
 
 
-def _described_questions(folder: Path, part: str, name: str) -> Path:
+def _letters(part: str, noise: Generator) -> NDArray[Any]:
+    """The right answers, some more often than others: a guess that never changes has another score in each draw."""
+    return noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
+
+
+def _described_questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """metadata.json, and beside it data.jsonl with {query, response, ...}."""
     about = {"dataset": "letters", "description": "tiny", "level_1_dim": "single-modal", "level_2_dim": "text"}
     records = [
         {
-            "query": f"Which letter comes {n % 4} places after A?",
-            "response": "ABCD"[n % 4],
+            "query": f"{number}. Which letter comes {n} places after A?",
+            "response": "ABCD"[n],
             "prompt": "Answer with one letter. ",
             "judge_prompt": "Is that right? ",
             **dict.fromkeys(("explanation", "level_3_dim", "level_4_dim"), "letters"),
         }
-        for n in range(_SAMPLES[part])
+        for number, n in enumerate(_letters(part, noise))
     ]
     _lines(folder / "data.jsonl", map(json.dumps, records))
     return _lines(folder / name, [json.dumps(about)])
 
 
-def _arrays(folder: Path, part: str, name: str) -> Path:
-    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, for all 100 classes."""
-    noise = _noise(part)
+def _arrays(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of the first 20 classes."""
     lines = []
-    for label in range(100):
-        tone = np.array([label * 2, 255 - label * 2, label * 37 % 256])
-        pictures = np.clip(tone + noise.normal(0, 20, (2, 32, 32, 3)), 0, 255)
+    for label in range(20):
+        tone = np.array([label * 12, 255 - label * 12, label * 37 % 256])
+        pictures = np.clip(tone + noise.normal(0, 20, (_ARRAYS[part], 32, 32, 3)), 0, 255)
         np.save(folder / f"class_{label}.npy", pictures.astype(np.uint8))
         lines.append(f"{folder / f'class_{label}.npy'}\t{label}")
     return _lines(folder / name, lines)
 
 
-def _segmentation(folder: Path, part: str, name: str) -> Path:
-    """`picture label`: png of 192 x 96; the label picture has a class number in each pixel, 255 where there is none."""
-    noise = _noise(part)
-    lines = []
-    for n in range(_SAMPLES[part]):
+def _segmentation(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`picture label`: png of 192 x 96; the label picture has a class number in each pixel, 255 where there is none.
+
+    Two of each domain for the round before the first and for each of the two rounds: examples train on crops of 768 x
+    768, which takes a core seconds for each.
+    """
+
+    def pair(n: int) -> tuple[Path, Path]:
         below = folder / _CITIES[n % 2]
         below.mkdir(exist_ok=True)
         label = np.kron(noise.integers(0, _CLASSES, (3, 6)), np.ones((32, 32), int)).astype(np.uint8)
         tones = np.stack([label * 30.0, 255 - label * 25.0, label * 67.0 % 256], axis=-1)
-        _picture(below / f"{n:06}.png", np.clip(tones + noise.normal(0, 10, tones.shape), 0, 255))
-        _picture(below / f"{n:06}TrainIds.png", label)
-        lines.append(f"{below / f'{n:06}.png'} {below / f'{n:06}TrainIds.png'}")
-    return _lines(folder / name, lines)
+        picture = _picture(below / f"{n:06}.png", tones + noise.normal(0, 10, tones.shape))
+        return picture, _picture(below / f"{n:06}TrainIds.png", label)
+
+    return _index(folder / name, {"train": 12, "test": 4}[part], pair)
 
 
-def _persons(folder: Path, part: str, name: str) -> Path:
+def _persons(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """`picture identity`: jpg of 64 x 128 of eight persons."""
-    noise = _noise(part)
-    lines = []
-    for n in range(_SAMPLES[part]):
+
+    def pair(n: int) -> tuple[Path, int]:
         person = n % 8
         tones = np.array([person * 30, 255 - person * 30, 90]) + noise.normal(0, 10, (128, 64, 3))
-        _picture(folder / f"{person:04}_c1_{n:06}.jpg", np.clip(tones, 0, 255))
-        lines.append(f"{folder / f'{person:04}_c1_{n:06}.jpg'} {person}")
-    return _lines(folder / name, lines)
+        return _picture(folder / f"{person:04}_c1_{n:06}.jpg", tones), person
+
+    return _index(folder / name, _SAMPLES[part], pair)
 
 
-_LAYOUTS: tuple[tuple[str, tuple[str, ...], Callable[[Path, str, str], Path]], ...] = (
+def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`picture labels`: jpg of 64 x 48; a text file with a line `class x y width height` for each box.
+
+    The centre and the size of a box are shares of the picture's.
+    """
+
+    def pair(n: int) -> tuple[Path, Path]:
+        values = noise.normal(60, 10, (48, 64, 3))
+        lines = []
+        for x in (4, 36)[: 1 + n % 2]:
+            y = int(noise.integers(4, 24))
+            values[y : y + 20, x : x + 24] = (220, 80, 40)
+            lines.append(f"0 {(x + 12) / 64} {(y + 10) / 48} {24 / 64} {20 / 48}")
+        for kind in ("images", "labels"):
+            (folder / kind).mkdir(exist_ok=True)
+        picture = _picture(folder / "images" / f"{n:06}.jpg", values)
+        return picture, _lines(folder / "labels" / f"{n:06}.txt", lines)
+
+    return _index(folder / name, _SAMPLES[part], pair)
+
+
+_LAYOUTS: tuple[tuple[str, tuple[str, ...], _Layout], ...] = (
     ("cifar", (".txt",), _arrays),
     (r"segment|cityscapes|synthia|curb|mdil|cloud.?robot|bdd|/robot", (".txt",), _segmentation),
     (r"/reid/|imagenet", (".txt",), _persons),
+    (r"yolo|palletizing", (".txt",), _boxes),
 )
 """(words, suffixes, who makes it), the first that fits: a further layout is a line and a function."""
 
 
-def _noise(part: str) -> np.random.Generator:
-    return np.random.default_rng(list(part.encode()))
+def _picture(file: Path, values: NDArray[Any]) -> Path:
+    Image.fromarray(np.clip(values, 0, 255).astype(np.uint8)).save(file)
+    return file
 
 
-def _picture(file: Path, values: NDArray[Any]) -> None:
-    Image.fromarray(values.astype(np.uint8)).save(file)
+def _index(file: Path, count: int, pair: Callable[[int], tuple[object, object]]) -> Path:
+    """A line `sample label` of each of `count` samples."""
+    return _lines(file, (" ".join(map(str, pair(n))) for n in range(count)))
 
 
-def _lines(file: Path, lines: Any) -> Path:
+def _lines(file: Path, lines: Iterable[str]) -> Path:
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return file

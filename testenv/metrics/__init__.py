@@ -16,6 +16,7 @@ from ianvs.testenv.metrics import (
     online,
     overlap,
     picture_replies,
+    prequential,
     routing,
     suites,
     survey,
@@ -40,6 +41,6 @@ METRICS = (
     semantic_similarity,
     *defined_in(text, token_scores, answer_scores, picture_replies),
     *DETECTION, *MULTILABEL,
-    *defined_in(regression_metrics, survey, online, suites, benchmarks, general_change),
+    *defined_in(regression_metrics, survey, online, suites, benchmarks, general_change, prequential),
 )  # fmt: skip
 """In the order in which they are listed."""

@@ -18,7 +18,8 @@ from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.exam.metrics.registry import resolve
-from ianvs.testenv.metrics.text import by_pair, in_parts, in_rows, is_answer, lcs_length, normalised, turns_of
+from ianvs.testenv.data_types.dialogues import normalised
+from ianvs.testenv.metrics.text import by_pair, in_parts, in_rows, is_answer, lcs_length, turns_of
 
 TASK_SCORE = "task_score"
 _TRACE = "Wang et al. 2023 (TRACE, arXiv 2310.06762), section 3"

@@ -7,7 +7,6 @@ out. Every score comes with its parts: by turn, where there are several, and by 
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat, zip_longest
 from typing import TypeGuard
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies
+from ianvs.testenv.data_types.dialogues import normalised
 from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
 
 Array = NDArray[np.float64]
@@ -125,11 +125,6 @@ def in_parts(name: str, rows: Array, topics: NDArray[np.str_] | None = None) -> 
         of = topics[samples]
         parts |= {f"topic {topic}": float(scores[of == topic].mean()) for topic in dict.fromkeys(of.tolist()) if topic}
     return parts
-
-
-def normalised(text: str) -> str:
-    """Compatible forms of a letter made one (NFKC), case folded, blanks at the ends gone and those between made one."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def words(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from ianvs.exam.scenarios.request import ScenarioRequest, classes_in, everything
 from ianvs.testenv.scenarios.blurring import blurry, dirichlet, disjoint_classes, gaussian_order, i_blurry
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
 from ianvs.testenv.scenarios.instance_incremental import rounds_required
-from ianvs.testenv.scenarios.streams import too_often
+from ianvs.testenv.scenarios.streaming import stream_slips
 
 _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -69,10 +69,7 @@ class BlurredBoundary(ByClasses):
                     "sigma": "the width of a class, a share of the whole stream such as 0.1",
                 }[option]
                 yield "kind", f"`kind: {self.kind}` needs `{option}`, {meaning}."
-        if self.eval_every is not None and self.batch is None:
-            yield "eval_every", "`eval_every` is for a stream; set `batch` too, the samples in a chunk."
-        if self.batch is not None:
-            yield from too_often(self.batch, self.eval_every)
+        yield from stream_slips(self.batch, self.eval_every)
 
     def build(self, request: ScenarioRequest) -> Exam:
         dataset = request.dataset

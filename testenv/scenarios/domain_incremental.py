@@ -20,6 +20,7 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, natural_domains, refuse
 from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from ianvs.testenv.scenarios.grouped_classes import GroupedClasses
+from ianvs.testenv.scenarios.streaming import as_stream, stream_slips
 from ianvs.testenv.scenarios.transforms import Permutation, Rotation
 
 _CLEAN = ("clean", "none")
@@ -57,6 +58,8 @@ class DomainIncremental(Scenario):
     streaming: of the data's own domains the last one is not taught, and after every round only those to come are asked
     (the streaming protocol of CLEAR, where one asks of a domain what one will teach of it).
     asked_only: of the data's own domains those that are asked in every round, after the others, and never taught.
+    batch, eval_every: a stream, as in instance-incremental, domain after domain; shuffled: false keeps the order of the
+    data within a domain.
     """
 
     names: ClassVar[tuple[str, ...]] = ("domain-incremental", "DIL")
@@ -71,6 +74,9 @@ class DomainIncremental(Scenario):
     streaming: bool = False
     asked_only: list[str] = Field(default_factory=list)
     seed: int | None = Field(None, ge=0)
+    batch: int | None = Field(None, ge=1)
+    eval_every: int | None = Field(None, ge=1)
+    shuffled: bool = True
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -113,6 +119,9 @@ class DomainIncremental(Scenario):
         return ("using", len(using) - self.streaming) if using and not self.permutation else None
 
     def slips(self) -> Iterator[tuple[str, str]]:
+        yield from stream_slips(self.batch, self.eval_every)
+        if not self.shuffled and self.batch is None:
+            yield "shuffled", "`shuffled` is for a stream; set `batch` too, the samples in a chunk."
         yield from (("rotation", message) for message in self._random_angles()[1])
         entries = [self.corruption_of(entry) for entry in self.corruption or ()]
         yield from (("corruption", entry) for entry in entries if isinstance(entry, str))
@@ -157,6 +166,10 @@ class DomainIncremental(Scenario):
         return range(len(request.dataset.classes) // (self.class_groups or 1))
 
     def build(self, request: ScenarioRequest) -> Exam:
+        exam = self._whole_rounds(request)
+        return exam if self.batch is None else as_stream(exam, self.batch, self.eval_every, shuffled=self.shuffled)
+
+    def _whole_rounds(self, request: ScenarioRequest) -> Exam:
         if self.class_groups is not None:
             rounds, order, seed = self.class_groups, self.class_order, self.order_seed
             return GroupedClasses(rounds=rounds, first=None, class_order=order, order_seed=seed).build(request)

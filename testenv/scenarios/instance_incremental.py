@@ -3,6 +3,7 @@
 METHODS: survey arXiv 2302.00487, scenario IIL. There is one task, so there is no identity to know.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import Field, model_validator
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
+from ianvs.testenv.scenarios.streaming import as_stream, stream_slips
 
 
 class InstanceIncremental(Scenario):
@@ -18,6 +20,8 @@ class InstanceIncremental(Scenario):
 
     rounds, seed: of the cut. mode: "equal" parts (sizes differ by one at most) or those in `sizes`.
     test: one "shared" test set, or "per_round": the test part is cut likewise, always into equal parts.
+    shuffled: false keeps the order of the data. batch: the samples come as a stream, in chunks of so many, without a
+    word on where a round ends; eval_every: samples between two examinations beside those at the end of a round.
     """
 
     names: ClassVar[tuple[str, ...]] = ("instance-incremental", "IIL")
@@ -26,6 +30,9 @@ class InstanceIncremental(Scenario):
     mode: Literal["equal", "sizes"] | None = None
     sizes: list[int] | None = Field(None, min_length=1)
     test: Literal["shared", "per_round"] = "shared"
+    shuffled: bool = True
+    batch: int | None = Field(None, ge=1)
+    eval_every: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _one_mode(self) -> Self:
@@ -37,13 +44,18 @@ class InstanceIncremental(Scenario):
             )
         return self
 
+    def slips(self) -> Iterator[tuple[str, str]]:
+        yield from stream_slips(self.batch, self.eval_every)
+
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         return None if self.sizes is None else ("sizes", len(self.sizes))
 
     def build(self, request: ScenarioRequest) -> Exam:
         dataset = request.dataset
         sizes = self._sizes(request, len(dataset.train))
-        order = generator(self.seed, 0, "instance-incremental train").permutation(len(dataset.train))
+        order = np.arange(len(dataset.train))
+        if self.shuffled:
+            order = generator(self.seed, 0, "instance-incremental train").permutation(order)
         rounds = named_rounds(request, np.split(order, np.cumsum(sizes)[:-1]))
         tests = everything_asked(request)
         if self.test == "per_round":
@@ -54,7 +66,8 @@ class InstanceIncremental(Scenario):
             named = zip(rounds, cut, strict=True)
             tests = tuple(TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in named)
         rules = Rules("instance-incremental", task_in_training=False, task_in_testing=False, output_space="all")
-        return Exam(dataset, rounds, tests, rules)
+        exam = Exam(dataset, rounds, tests, rules)
+        return exam if self.batch is None else as_stream(exam, self.batch, self.eval_every, shuffled=False)
 
     def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
         sizes = self.sizes

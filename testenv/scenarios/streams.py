@@ -14,6 +14,7 @@ from pydantic import Field
 from ianvs.exam.scenarios.exam import Exam, Rules, Stream
 from ianvs.exam.scenarios.request import ScenarioRequest, everything_asked, named_rounds, natural_domains
 from ianvs.testenv.scenarios.class_incremental import ByClasses
+from ianvs.testenv.scenarios.streaming import too_often
 
 
 class TaskFree(ByClasses):
@@ -61,10 +62,3 @@ class Online(TaskFree):
 
     def build(self, request: ScenarioRequest) -> Exam:
         return self._stream(request, "online", self.passes)
-
-
-def too_often(batch: int, eval_every: int | None) -> Iterator[tuple[str, str]]:
-    """(option, message) where examinations are asked for within a chunk, where there can be none."""
-    if eval_every is not None and eval_every < batch:
-        message = f"`eval_every: {eval_every}` is less than `batch: {batch}`, and a chunk is handed over whole"
-        yield "eval_every", f"{message}. Set `eval_every` to {batch} or more, or a smaller `batch`."

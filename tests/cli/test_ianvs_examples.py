@@ -1,18 +1,24 @@
-"""`ianvs examples`, over a made-up checkout of three jobs: one finishes, one lacks a package, one has unknown data."""
+"""`ianvs examples`, over a made-up checkout: one job finishes, the others say why not."""
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+import ianvs
+from ianvs.base.types import Failure
 from ianvs.cli.command_line import main
 from ianvs.cli.ianvs_examples.examples_command import _ACTION
+from ianvs.cli.ianvs_examples.one_example import Example, _judged
+from ianvs.cli.ianvs_examples.whose import _who, refused
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
 
@@ -40,13 +46,13 @@ def exact(y, answers):
 """
 
 
-def example(checkout: Path, name: str, data: str, imports: str = "") -> None:
+def example(checkout: Path, name: str, data: str, imports: str = "", rates: bool = True) -> None:
     """A job as examples of Ianvs have them: its paths are those of its author, and of a folder that was renamed."""
     folder = checkout / "examples" / name
     folder.mkdir(parents=True)
     (folder / "plugin.py").write_text(PLUGIN.format(imports=imports))
     before = f"./examples/before_{name}"
-    grid = [{"learning_rate": {"values": [0.1]}}, {"epochs": {"values": [50]}}]
+    grid = [{"epochs": {"values": [50]}}, *([{"learning_rate": {"values": [0.1]}}] if rates else [])]
     module = {"type": "basemodel", "name": "Guess", "url": f"{before}/plugin.py", "hyperparameters": grid}
     files = {
         "algorithm": {"paradigm_type": "singletasklearning", "modules": [module]},
@@ -75,6 +81,59 @@ def checkout(tmp_path: Path) -> Path:
     return found
 
 
+def test_a_job_of_one_setting_is_judged_by_two_sets_of_data_and_an_error_by_who_raised_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checkout, out = tmp_path / "checkout", tmp_path / "out"
+    example(checkout, "single", "data.jsonl", rates=False)
+    example(checkout, "broken", "data.jsonl", rates=False)
+    plugin = checkout / "examples/broken/plugin.py"
+    plugin.write_text(plugin.read_text().replace('return ["A"', 'return {}["its own"] or ["A"'))
+    assert main(["examples", str(checkout), "--out", str(out), "--seconds", "300"]) == 0
+    with (out / "examples.csv").open(newline="") as file:
+        rows = {Path(row["job"]).parent.name: row for row in csv.DictReader(file)}
+    single, broken = rows["single"], rows["broken"]
+    assert (single["finishes"], single["configurations"]) == ("True", "1")
+    assert single["scores"].startswith("exact ") and single["scores"].endswith("in 2 sets of tiny data")
+    assert (broken["starts"], broken["finishes"], broken["whose"]) == ("True", "False", "checkout")
+    assert "plugin.py:" in broken["missing"]
+
+
+def test_scores_that_are_the_same_for_all_show_nothing():
+    judged = partial(_judged, Example("job"), over="2 configurations")
+    assert not judged([{"a": 0.5}, {"a": 0.5}]).finishes
+    assert judged([{"a": 0.5}, {"a": 0.5}]).missing == "it ends, but a is 0.5 in all of 2 configurations"
+    assert "no score is a finite number" in judged([{"a": math.nan}, {"a": 0.5}]).missing
+    assert judged([{"a": 0.5, "b": 1}, {"a": 0.5, "b": 2}]).scores == "b 1 to 2 in 2 configurations"
+
+
+def test_who_raised_an_error_is_told_by_the_file_it_came_from(tmp_path):
+    site = Path("/env/lib/site-packages")
+    for file, who in (
+        (tmp_path / "examples/plugin.py", "checkout"),
+        (Path(ianvs.__file__).with_name("api.py"), "ours"),
+        (site / "keras/src/layers/layer.py", "package keras"),
+        (site / "transformers/utils/hub.py", "weights"),
+        (site / "openai/_base_client.py", "service"),
+    ):
+        log = f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    f()\nTypeError: x\n'
+        later = 'Traceback (most recent call last):\n  File "/other.py", line 1, in g\nPluginError: y\n'
+        log += f"\nThe above exception was the direct cause of the following exception:\n\n{later}"
+        assert _who(Failure("exception", "TypeError", "x"), log, tmp_path) == who
+    assert _who(Failure("memory", "SIGKILL", "x"), "", tmp_path) == "limit"
+
+
+def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_path):
+    missing = "a/plugin.py:3:1: this file imports '{}', which is not to be found. {}"
+    own = "/x/RFNet has no 'RFNet.config': a file that belongs to the plugin is missing."
+    for said, who in (
+        (missing.format("mmcv.image", "Install it (pip install mmcv)."), ("package", "packages: mmcv")),
+        (missing.format("RFNet.config", own), ("checkout", "files that its code imports: RFNet.config")),
+        (".run/job.yaml:8:1: there is no file x.py.", ("checkout", "there is no file x.py.")),
+        (".data/train.jsonl:2:1: no 'answer'.", ("data", ".data/train.jsonl:2:1: no 'answer'.")),
+    ):
+        assert tuple(refused(said, tmp_path).values()) == who
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
@@ -94,7 +153,8 @@ def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checko
     with (out / "examples.csv").open(newline="") as file:
         rows = {Path(row["job"]).parent.name: row for row in csv.DictReader(file)}
     good, lacking, strange = (rows[name] for name in ("good", "lacking", "strange"))
-    assert good["finishes"] == "True" and good["configurations"] == "2" and good["scores"] == "exact 0 to 0.25"
+    assert good["finishes"] == "True" and good["configurations"] == "2"
+    assert good["scores"].startswith("exact 0 to 0.") and good["scores"].endswith("in 2 configurations")
     assert "epochs 1" in good["changed"] and "a second learning_rate" in good["changed"]
     assert (lacking["starts"], lacking["whose"]) == ("False", "package")
     assert lacking["missing"] == "packages: no_such_package_at_all"
@@ -140,8 +200,9 @@ def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):
     assert len(np.unique(np.asarray(Image.open(label)))) > 1 and "aachen" in picture
     found = made(dataset, "examples/cifar100/fedavg", "federatedlearning", tmp_path / "a")
     assert found["name"] == "x"
-    array, label = Path(found["test_url"]).read_text().splitlines()[99].split("\t")
-    assert np.load(array).shape == (2, 32, 32, 3) and label == "99"
+    lines = Path(found["test_url"]).read_text().splitlines()
+    array, label = lines[-1].split("\t")
+    assert np.load(array).shape[1:] == (32, 32, 3) and label == str(len(lines) - 1)
     with pytest.raises(UnknownLayoutError, match=r"train\.txt"):
         made(dataset, "examples/unheard_of", "singletasklearning", tmp_path / "u")
 

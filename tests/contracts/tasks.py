@@ -78,6 +78,13 @@ def until_told(argument: Path, report: Any) -> str:
     return "stopped"
 
 
+def begin_and_end(argument: Path, report: Any) -> None:
+    """Deaf to the wish to stop, and done in a few seconds."""
+    argument.write_text("begun")
+    time.sleep(5)
+    argument.write_text("begun ended")
+
+
 def ignore_signals(argument: Path, report: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     argument.write_text("started")

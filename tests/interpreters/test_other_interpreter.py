@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 import yaml
 
@@ -22,7 +23,8 @@ class Means:
     def __init__(self, shrinkage=0.0):
         self.shrinkage, self.sums, self.counts = shrinkage, {{}}, {{}}
 
-    def train(self, train_data):
+    def train(self, train_data, folder):
+        {train}
         x, y = train_data.x, train_data.y
         for label in np.unique(y).tolist():
             rows = x[y == label].reshape(-1, x[0].size)
@@ -51,23 +53,18 @@ class Means:
 
 def _interpreter(folder: Path) -> Path:
     """An environment of this Python that has numpy, and nothing else of ours: neither ianvs nor torch is told to it."""
-    import numpy
-
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     [packages] = folder.glob("lib/python*/site-packages")
-    (packages / "numpy").symlink_to(Path(numpy.__file__).parent)
-    libraries = Path(numpy.__file__).parents[1] / "numpy.libs"
-    if libraries.is_dir():
-        (packages / "numpy.libs").symlink_to(libraries)
+    for path in Path(numpy.__file__).parents[1].glob("numpy*"):
+        (packages / path.name).symlink_to(path)
     return folder / "bin" / "python"
 
 
-def _job(folder: Path, *, attack: str = "pass", both: bool = True, more: str = "") -> Path:
-    (folder / "theirs").mkdir()
+def _job(folder: Path, *, attack: str = "pass", train: str = "pass", both: bool = True) -> Path:
     algorithms = []
     for name in ("theirs", "ours") if both else ("theirs",):
         plugin = folder / f"{name}.py"
-        plugin.write_text(PLUGIN.format(ours=name == "ours", attack=attack))
+        plugin.write_text(PLUGIN.format(ours=name == "ours", attack=attack, train=train))
         module = {"type": "basemodel", "name": "Means", "url": str(plugin)}
         spec = {"paradigm_type": "incrementallearning", "modules": [module]}
         if name == "theirs":
@@ -112,6 +109,37 @@ def test_a_copy_is_shut_in(tmp_path: Path, attack: str) -> None:
     assert not Path("/tmp/left-behind").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("times", "status"), [(1, "finished"), (9, "failed")])
+def test_a_worker_that_is_killed_is_a_case_that_was_killed(tmp_path: Path, times: int, status: str) -> None:
+    """It is tried once more, from the last round on."""
+    train = f"""
+        died = folder / "died"
+        if self.counts and (len(died.read_text()) if died.exists() else 0) < {times}:
+            died.open("a").write("x")
+            os.kill(os.getpid(), 9)
+    """.strip()
+    [result] = ianvs.run(_job(tmp_path, train=train, both=False))
+    assert result.status == status
+    assert (result.directory / "files" / "died").read_text() == "x" * min(times, 2)
+    if result.failure is not None:
+        assert (result.failure.kind, result.failure.error) == ("killed", "SIGKILL")
+
+
+@pytest.mark.slow
+def test_what_it_runs_with_is_kept_and_counts(tmp_path: Path) -> None:
+    file = _job(tmp_path, both=False)
+    [result] = ianvs.run(file)
+    assert f"numpy=={numpy.__version__}" in result.provenance["interpreter"]["packages"]
+    [same] = ianvs.plan(file)
+    assert same.state == "finished"
+    (tmp_path / "venv").rename(tmp_path / "elsewhere")
+    spec = (tmp_path / "theirs.yaml").read_text().replace("/venv/", "/elsewhere/")
+    (tmp_path / "theirs.yaml").write_text(spec)
+    [moved] = ianvs.plan(file)
+    assert moved.case.id == same.case.id
+
+
 def test_an_object_of_another_interpreter_is_called(tmp_path: Path) -> None:
     plugin = tmp_path / "adder.py"
     plugin.write_text(
@@ -139,12 +167,35 @@ def test_a_worker_that_is_killed_ends_who_asked(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -9
 
 
-def test_what_is_not_prepared_is_told(tmp_path: Path) -> None:
-    file = _job(tmp_path, both=False)
-    (tmp_path / "requirements.txt").write_text("numpy\n")
-    spec = yaml.safe_load((tmp_path / "theirs.yaml").read_text())
+def _to_prepare(folder: Path, requirements: str, *, both: bool = False) -> Path:
+    file = _job(folder, both=both)
+    (folder / "requirements.txt").write_text(f"{requirements}\n")
+    spec = yaml.safe_load((folder / "theirs.yaml").read_text())
     del spec["algorithm"]["python"]
     spec["algorithm"]["environment"] = {"requirements": "requirements.txt"}
-    (tmp_path / "theirs.yaml").write_text(yaml.safe_dump(spec))
+    (folder / "theirs.yaml").write_text(yaml.safe_dump(spec))
+    return file
+
+
+@pytest.mark.slow
+def test_an_old_numpy_stands_beside_ours(tmp_path: Path) -> None:
+    """In one leaderboard, in an environment that `ianvs prepare` has made, which has no torch."""
+    file = _to_prepare(tmp_path, "numpy==1.26.4", both=True)
+    try:
+        [(name, _, made)] = ianvs.prepare(file)
+    except IanvsError as error:
+        pytest.skip(f"NO ENVIRONMENT COULD BE MADE, which needs an index of packages: {error}")
+    assert (name, made) == ("theirs", True)
+    assert [made for _, _, made in ianvs.prepare(file)] == [False]
+    results = ianvs.run(file)
+    first, second = results.leaderboard_frame["accuracy"]
+    assert first == second > 0.8
+    [packages] = [one.provenance["interpreter"]["packages"] for one in results if one.case.algorithm == "theirs"]
+    assert "numpy==1.26.4" in packages
+    assert not any(one.startswith("torch==") for one in packages)
+
+
+def test_what_is_not_prepared_is_told(tmp_path: Path) -> None:
+    file = _to_prepare(tmp_path, "numpy")
     with pytest.raises((IanvsError, ConfigError), match="ianvs prepare"):
         ianvs.validate(file)

@@ -4,6 +4,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
+from ianvs.config import load_job
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.registry import metric_header
 from tests.checkout import REGISTERED, Checkout
@@ -112,6 +113,13 @@ def test_joint_inference_does_not_read_the_training_data(checkout):
     checkout.change(checkout.testenv, "dataset/train.txt", "dataset/gone.txt")
     checkout.change(checkout.algorithm, "singletasklearning", "jointinference")
     assert "data are missing" not in "\n".join(problems(checkout))
+
+
+def test_a_testenv_may_say_of_a_plugin_metric_which_way_is_better(checkout):
+    checkout.change(checkout.testenv, "- name: accuracy\n", "- name: accuracy\n      higher_is_better: false\n")
+    job = load_job(checkout.job)
+    [metric] = job.testenvs[0].metrics
+    assert metric_header(metric).direction is False and not (job.problems or job.warnings)
 
 
 def test_what_a_file_computes_has_no_direction_that_anybody_knows(checkout):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def test_a_failure_comes_back_as_it_was(store: CaseStore) -> None:
     failure = Failure("exception", "RuntimeError", "out of cheese", Path("cases/c1/log.txt"))
     store.begin(case(), {})
     store.fail("c1", failure)
-    assert (store.status("c1"), store.failure("c1")) == ("failed", failure)
+    assert (store.status("c1"), store.failure("c1")) == ("failed", replace(failure, log=store.log("c1")))
 
 
 def test_a_cut_off_result_file_counts_as_unfinished(store: CaseStore) -> None:

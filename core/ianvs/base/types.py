@@ -179,6 +179,10 @@ class RoundResult:
     sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
     unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back
     curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # told: (share of it, value)
+    told: int | None = None  # samples of a stream that had been told by its end; None: the exam tells as it hands over
+    answer_seconds: float = 0.0  # of such a stream, before labels were told: not in train_seconds, but in eval_seconds
+    feedback_seconds: float = 0.0  # of such a stream, after they were told
+    stream_cpu_seconds: float = 0.0  # of processors, for both
 
 
 SEALING_VERSION = 2
@@ -245,6 +249,8 @@ class CaseResult:
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     sealing: Sealing = Sealing()
     damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
+    # Of a stream that was answered before it was told, (N,) by name: "scores", "gains" over the stateless reference.
+    stream: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     waiting: tuple[str, ...] = ()  # metrics whose reference run has still to come
     finished_at: str | None = None  # ISO 8601, UTC
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -105,6 +105,9 @@ def _plan(options: argparse.Namespace) -> int:
         print(outline(study, plan))
     for planned in plan:
         print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
+    for algorithm in plan.job.algorithms:
+        if algorithm.resources is not None:
+            print(f"each case of {algorithm.name} takes {algorithm.resources}")
     print(counted(Counter(planned.state for planned in plan)))
     return 0
 

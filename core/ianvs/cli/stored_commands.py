@@ -56,21 +56,27 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.running.progress import describe
+    from ianvs.running.progress import describe, waits
     from ianvs.store import JobStore
 
     plan = api.plan(options.file, **selected(options))
+    queue = dict(JobStore(plan.job.workspace, plan.job.name).queue())
     counts = Counter[str]()
     for planned in plan.stored():
-        running = plan.store.running(planned.case.id)
-        state = "running" if running else planned.state
+        running, waiting = plan.store.running(planned.case.id), queue.pop(planned.case.id, None)
+        state = "running" if running else "waiting" if waiting else planned.state
         counts[state] += 1
         if running:
             print(
                 f"{planned.case.id[:8]}  running     {describe(planned)}: {_where(running)} (process {running['pid']})"
             )
+        elif waiting:
+            print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {waits(waiting)}")
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}")
+    for reason, count in Counter(queue.values()).items():  # of cases that have never run
+        print(f"{count} new: {waits(reason)}")
+    counts["waiting"] += len(queue)
     counts["new"] += len(plan) - counts.total()
     print(f"{plan.job.name}: {counted(+counts)}")
     if set(+counts) == {"new"}:
@@ -92,13 +98,16 @@ def _where(running: Mapping[str, Any]) -> str:
 
 
 def _running(options: argparse.Namespace) -> tuple[int, tuple[str, ...]] | None:
-    """How many cases have ended, and sentences on what runs; None where nothing does."""
+    """How many cases have ended, and sentences on what runs and what waits; None where nothing does."""
     from ianvs import api
     from ianvs.running.progress import describe
+    from ianvs.store import JobStore
 
     plan = api.plan(options.file, **selected(options))
     both = [(planned, plan.store.running(planned.case.id)) for planned in plan.stored()]
     lines = [f"Running: {describe(planned)}, {_where(running)}." for planned, running in both if running]
+    reasons = Counter(JobStore(plan.job.workspace, plan.job.name).queue().values())
+    lines += [f"{count} waiting in the queue ({reason})." for reason, count in reasons.items()]
     ended = sum(planned.state in ("finished", "failed") for planned, running in both if not running)
     return (ended, (*lines, f"{ended} of {len(plan)} cases have ended.")) if lines else None
 

@@ -94,6 +94,7 @@ class Contract:
     name: ClassVar[str]
     runs_cases: ClassVar[bool] = True
     adapter: ClassVar[str | None] = None
+    apart: ClassVar[bool] = False
 
     # --- read -----------------------------------------------------------------------------------------------------
 
@@ -169,7 +170,8 @@ class Native(Contract):
     """Plugins are what `ianvs.plugins.contract` says, or, in a class derived from this, are made so by `adapter`.
 
     adapter: the name of a module with a function `adapted`, which makes a plugin's class from what `url` names. Another
-    interpreter (`python` of an algorithm) imports it by its file: it imports nothing of ianvs.
+    interpreter (`python` of an algorithm) imports it by its file: it imports nothing of ianvs. apart: its plugins live
+    in one of their own alone, where a function `found` of that module gets them by the url and the name.
     """
 
     name = NATIVE

@@ -38,7 +38,13 @@ _BOUNDS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
-_FORMS = {"<text>": "text", "<list>": "a list", "<mapping>": "a mapping", "<number>": "a number"}
+_FORMS = {
+    "<text>": "text",
+    "<list>": "a list",
+    "<mapping>": "a mapping",
+    "<number>": "a number",
+    "<truth>": "true or false",
+}
 _EXAMPLES = {
     "an entry of hyperparameters": "Write '- learning_rate: {values: [0.1, 0.01]}'.",
     "an entry of sort_by": "Write '- accuracy: descend'.",

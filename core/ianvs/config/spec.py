@@ -14,11 +14,19 @@ from typing import cast
 
 from ianvs.base.errors import Problem
 from ianvs.base.secrets import secrets_of, without_secrets
-from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
+from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, ResourcesSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, GenerationSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.config.models.search import Range, SearchSpec, SelectSpec
-from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, QuestionSpec, ScenarioSpec, TestEnvSpec
+from ianvs.config.models.testenv import (
+    BudgetSpec,
+    GateSpec,
+    MetricSpec,
+    PrequentialSpec,
+    QuestionSpec,
+    ScenarioSpec,
+    TestEnvSpec,
+)
 from ianvs.config.overrides import Override
 
 __all__ = [
@@ -35,10 +43,12 @@ __all__ = [
     "MetricSpec",
     "ModuleSpec",
     "ParadigmSpec",
+    "PrequentialSpec",
     "PublishedSpec",
     "QuestionSpec",
     "Range",
     "RankSpec",
+    "ResourcesSpec",
     "ScenarioSpec",
     "SearchSpec",
     "SelectSpec",

@@ -38,7 +38,8 @@ class KubeEdge(Contract):
 
     def metric(self, spec: MetricSpec) -> MetricFacts:
         if spec.url is not None:
-            return MetricFacts(f"What {shown_path(spec.url)} computes.", mapping=spec.name == "MATRIX")
+            what, better = f"What {shown_path(spec.url)} computes.", spec.options.get("higher_is_better")
+            return MetricFacts(what, spec.name == "MATRIX", None if better is None else bool(better))
         known = {**KUBEEDGE_METRICS, **KUBEEDGE_FORMULAS}
         if spec.name not in known:
             hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."

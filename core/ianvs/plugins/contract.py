@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CONTEXT = {
     "round": "int, counts the calls of train() from 1, in a stream its chunks; 0 when the untrained model is examined",
+    "chunk": "int, which chunk of the stream was asked last, from 1; only where the exam asks before it tells",
     "classes": "tuple of str, names of all classes of the exam; a class index is a position in it",
     "classes_seen": "tuple of int, class indices taught up to and including this round; () before the first",
     "new_classes": "tuple of int, class indices taught in this round",

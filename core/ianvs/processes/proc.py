@@ -86,11 +86,19 @@ def cpu_seconds(pid: int | None = None) -> float:
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         of_ended = float(ended.ru_utime + ended.ru_stime)
         return time.process_time() + of_ended + seconds_below(os.getpid())
+    own = own_cpu_seconds(pid)
+    return own + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + seconds_below(pid) if own else 0.0
+
+
+def own_cpu_seconds(pid: int | None = None) -> float:
+    """Processor time of a process and its threads, without the processes that it has started: told in microseconds.
+
+    Where the clock of another process can't be read, and of one that is gone, 0.
+    """
     try:
         # The clock of another process (clock_getcpuclockid): /proc counts in hundredths of a second.
-        own = time.clock_gettime((~pid << 3) | 2)
-        return own + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + seconds_below(pid)
-    except OSError:
+        return time.process_time() if pid is None else time.clock_gettime((~pid << 3) | 2)
+    except (OSError, AttributeError):
         return 0.0
 
 

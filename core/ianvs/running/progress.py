@@ -54,6 +54,11 @@ def describe(planned: PlannedCase) -> str:
     return f"{name}, seed {planned.case.seed}{again}"
 
 
+def waits(reason: str) -> str:
+    """Of a case that its engine has not begun, for a reason in the words of the system that has it."""
+    return f"waits in the queue ({reason})"
+
+
 def inside(said: Mapping[str, object]) -> str:
     """How far a round is, and what its learner says of it, to follow other words: ", 35 %, loss 1.23"; or ""."""
     numbers = said.get("numbers")
@@ -113,6 +118,9 @@ class _Progress(Listener):
     def retried(self, case: PlannedCase, failure: Failure) -> None:
         self._say(f"{describe(case)}: {failure.error}, tried again", "yellow")
 
+    def lost(self, case: PlannedCase, reason: str) -> None:
+        self._say(f"{describe(case)}: {reason}; it goes on elsewhere", "yellow")
+
     def warned(self, case: PlannedCase, said: str) -> None:
         self._say(f"{describe(case)}: {said}", "yellow")
 
@@ -137,6 +145,7 @@ class PlainProgress(_Progress):
         self._stream, self._quiet, self._verbose = stream, quiet, verbose
         self._rounds: dict[str, tuple[object, object]] = {}
         self._told: dict[str, float] = {}  # when a case was first or last told of
+        self._reasons: set[str] = set()  # for which cases wait
         self._done = 0
 
     def __enter__(self) -> PlainProgress:
@@ -150,6 +159,11 @@ class PlainProgress(_Progress):
 
     def said_of(self, what: str, said: str) -> None:
         self._say(f"preparing {what}: {said}")
+
+    def queued(self, case: PlannedCase, reason: str) -> None:
+        if self._verbose or reason not in self._reasons:  # of many that wait for the same, the first
+            self._reasons.add(reason)
+            self._say(f"{describe(case)}: {waits(reason)}")
 
     def started(self, case: PlannedCase) -> None:
         if self._verbose:
@@ -234,8 +248,17 @@ class LiveProgress(_Progress):
             self._all = self._progress.add_task("cases", total=0, note="")
         self._progress.update(self._all, total=self._to_do)
 
+    def queued(self, case: PlannedCase, reason: str) -> None:
+        self._row(case, waits(reason))
+
     def started(self, case: PlannedCase) -> None:
-        self._rows[case.case.id] = self._progress.add_task(f"  {describe(case)}", total=None, note="starting")
+        self._row(case, "starting")
+
+    def _row(self, case: PlannedCase, note: str) -> None:
+        if (row := self._rows.get(case.case.id)) is not None:
+            self._progress.update(row, note=note)
+        else:
+            self._rows[case.case.id] = self._progress.add_task(f"  {describe(case)}", total=None, note=note)
 
     def progressed(self, case: PlannedCase, payload: object) -> None:
         row = self._rows.get(case.case.id)
@@ -264,6 +287,10 @@ class LiveProgress(_Progress):
     def retried(self, case: PlannedCase, failure: Failure) -> None:
         self._remove(case)
         super().retried(case, failure)
+
+    def lost(self, case: PlannedCase, reason: str) -> None:
+        self._remove(case)
+        super().lost(case, reason)
 
     def _say(self, line: str, colour: str = "") -> None:
         self._progress.console.print(line, style=colour or None, highlight=False)

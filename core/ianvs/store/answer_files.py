@@ -4,6 +4,8 @@ A round may ask a thousand test sets of a few samples, so what is of one kind, s
 one array. `asked` lists which test set was asked when. "0" holds the first kind, "0 of" which of those asked each part
 belongs to, and where it ends; both lists as differences, which shrink to nothing. `extras` names the kinds, "" labels.
 
+What was answered in a stream before it was told is beside it, under names that begin with "stream ".
+
 Up to ianvs 0.2 every array was alone: "3" the labels of test set 3 after the round, "3@120" after 120 samples,
 "3 probe" something beside.
 """
@@ -20,7 +22,15 @@ from ianvs.base.types import Asked, Predictions
 Found = list[tuple[Asked, str, NDArray[Any]]]  # of an array: what was asked, its name, "" of labels
 
 
-def write_predictions(path: Path | IO[bytes], predictions: Mapping[Asked, Predictions]) -> None:
+_STREAM = "stream "
+
+
+def write_predictions(
+    path: Path | IO[bytes],
+    predictions: Mapping[Asked, Predictions],
+    stream: Mapping[str, NDArray[Any]] | None = None,
+) -> None:
+    """stream: (n,) each, by name, of the chunks of a round that were answered before they were told."""
     kinds: dict[tuple[str, np.dtype[Any], tuple[int, ...]], list[tuple[int, NDArray[Any]]]] = {}
     for number, said in enumerate(predictions.values()):
         for extra, values in {"": said.labels, **said.extras}.items():
@@ -32,6 +42,7 @@ def write_predictions(path: Path | IO[bytes], predictions: Mapping[Asked, Predic
         ends = np.cumsum([len(values) for _, values in of])
         arrays[f"{name} of"] = _steps([(number, end) for (number, _), end in zip(of, ends, strict=True)])
         arrays[f"{name}"] = np.concatenate([values for _, values in of])
+    arrays |= {f"{_STREAM}{name}": values for name, values in (stream or {}).items()}
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
 
 
@@ -45,6 +56,12 @@ def read_predictions(path: Path | IO[bytes]) -> dict[Asked, Predictions]:
         if extra:
             extras[asked][extra] = values
     return {asked: Predictions(values, extras[asked]) for asked, values in labels.items()}
+
+
+def read_stream(path: Path | IO[bytes]) -> dict[str, NDArray[Any]]:
+    """What `write_predictions` was given as `stream`; empty where that was nothing."""
+    with np.load(path, allow_pickle=False) as stored:
+        return {name.removeprefix(_STREAM): stored[name] for name in stored.files if name.startswith(_STREAM)}
 
 
 def read_extras(path: Path | IO[bytes]) -> set[str]:

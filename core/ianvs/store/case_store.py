@@ -10,6 +10,7 @@ answers.zip         of a finished case, predictions.npz of all rounds, unless th
 similarities.npz    of replies to what was expected, once a report has computed them
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
+stream-<k>.journal  first answers to the stream of a round that is under way, in an exam that asks before it tells
 
 Every json file carries its digest; round.json those of the files beside it and of the round before, result.json of a
 finished case those of all the others. What does not fit is not believed: see `state` and `complete_rounds`.
@@ -32,9 +33,9 @@ from ianvs.base.digests import CHANGED, content, differs, holds, noted
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
-from ianvs.store.answer_files import read_extras, read_predictions, write_predictions
+from ianvs.store.answer_files import read_extras, read_predictions, read_stream, write_predictions
 from ianvs.store.at_rest import ANSWERS, UNKNOWN, AtRest, Known, NotedFiles, files_of, known_of, pack
-from ianvs.store.files import replace_folder, write_atomic
+from ianvs.store.files import replace_folder, write_atomic, write_note
 from ianvs.store.keys import digest
 from ianvs.store.round_files import (
     RoundFolder,
@@ -228,6 +229,17 @@ class CaseStore:
         """
         return read_predictions(self._checked_predictions(case_id, index))
 
+    def stream(self, case_id: str, index: int) -> dict[str, NDArray[Any]]:
+        """What was answered in the stream of round `index` before it was told, (n,) each by name; empty: nothing was.
+
+        Raises DamagedError.
+        """
+        return read_stream(self._checked_predictions(case_id, index))
+
+    def journal(self, case_id: str, index: int) -> Path:
+        """Of the first answers in round `index`: it outlives the process that writes it."""
+        return self.folder(case_id) / f"stream-{index}.journal"
+
     def extras(self, case_id: str, index: int) -> set[str]:
         """Names of what is stored beside the labels after round `index`."""
         return read_extras(self._checked_predictions(case_id, index))
@@ -270,8 +282,13 @@ class CaseStore:
             for path in folder.glob(pattern):
                 remove(path)
 
-    def reset(self, case_id: str) -> None:
-        """Drop all rounds and scores: the case starts over. Its log stays."""
+    def reset(self, case_id: str, *, first_answers_count: bool = False) -> None:
+        """Drop all rounds and scores: the case starts over. Its log stays.
+
+        first_answers_count: so do the journals: who starts over was told what it will be asked again.
+        """
+        for path in () if first_answers_count else self.folder(case_id).glob("stream-*.journal"):
+            remove(path)
         # The plugin's own place is emptied and stays: its process may write there and nowhere else.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
         for name in ("rounds", "scores", "rungs", SIMILARITIES, ANSWERS, "result.json"):
@@ -333,10 +350,7 @@ class CaseStore:
 
     def note_running(self, case_id: str, facts: Mapping[str, object]) -> None:
         """Say to other processes what the case is doing: round, rounds, doing, since (seconds since the epoch), pid."""
-        path = self.folder(case_id) / "running.json"
-        temporary = path.with_name(".running.json")
-        temporary.write_text(json.dumps(dict(facts)))
-        temporary.replace(path)
+        write_note(self.folder(case_id) / "running.json", facts)
 
     def running(self, case_id: str) -> dict[str, Any] | None:
         """What the case is doing right now; None when no process holds its lock."""
@@ -455,7 +469,7 @@ class CaseStore:
         if result is None or result["failure"] is None:
             return None
         stored = result["failure"]
-        log = None if stored["log"] is None else Path(stored["log"])
+        log = None if stored["log"] is None else self.workspace / stored["log"]  # kept relative: workspaces are moved
         return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / "result.json")
 
     def _path(self, case_id: str, name: str) -> str:

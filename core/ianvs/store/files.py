@@ -7,12 +7,22 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 # The user's, read before any plugin has run: one that changes it makes none of our files unreadable.
 _UMASK = os.umask(0o077)
 os.umask(_UMASK)
+
+
+def write_note(path: Path, facts: Mapping[str, object]) -> None:
+    """Say something to other processes while this one goes on: whole or not at all, and soon said anew. Raises OSError.
+
+    It has one writer, and need not outlive the machine: to be sure of that costs more than the note.
+    """
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(json.dumps(dict(facts)))
+    temporary.replace(path)
 
 
 def write_atomic(path: Path, content: bytes) -> bool:

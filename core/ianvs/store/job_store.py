@@ -5,6 +5,8 @@ trials.
 """
 
 import csv
+import json
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,11 +17,14 @@ from typing import Any
 
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import HIDDEN, without_secrets
+from ianvs.store.files import write_note
 from ianvs.store.keys import canonical
 from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
 
 _NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
 _BEGUN = "begun.json"  # cases of a run that is not over, or was killed
+_QUEUE = "queue.json"
+QUEUE_SECONDS = 120.0  # after which a note of what waits is not believed; a run renews it sooner
 
 
 class JobStore:
@@ -42,6 +47,23 @@ class JobStore:
     def begin(self, ids: Iterable[str]) -> None:
         """Note whose cases these are before the first of them runs; `write` tells it from then on."""
         write_sealed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
+
+    def note_queue(self, waiting: Mapping[str, str]) -> None:
+        """Say to other processes which cases wait, and why, by id. Where that fails, they do not hear of it."""
+        path = self.folder / _QUEUE
+        with suppress(OSError):
+            if not waiting:
+                path.unlink(missing_ok=True)
+                return
+            write_note(path, {"at": time.time(), "cases": dict(waiting)})
+
+    def queue(self) -> Mapping[str, str]:
+        """Which cases wait, and why, as the run has noted it that goes on now; one that was killed notes nothing."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads((self.folder / _QUEUE).read_text())
+            if time.time() - found["at"] < QUEUE_SECONDS:
+                return {str(key): str(reason) for key, reason in found["cases"].items()}
+        return {}
 
     def ids(self) -> set[str]:
         """Of the cases of its last run, whether that is over or not. Raises DamagedError."""

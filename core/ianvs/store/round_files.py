@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from ianvs.base.digests import noted, sealed_text
 from ianvs.base.types import Asked, Predictions, RoundResult, Sealing
 from ianvs.store.answer_files import write_predictions
@@ -56,12 +58,17 @@ class RoundFolder:
         return self.folder / "model"
 
     def fill(
-        self, result: RoundResult, predictions: Mapping[Asked, Predictions], modules: Iterable[StoredModule] = ()
+        self,
+        result: RoundResult,
+        predictions: Mapping[Asked, Predictions],
+        modules: Iterable[StoredModule] = (),
+        stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """modules: with paths below `model`. An empty `model` is not kept."""
+        """modules: with paths below `model`. An empty `model` is not kept. stream: what was answered before it was
+        told."""
         if not any(self.model.iterdir()):
             self.model.rmdir()
-        write_predictions(self.folder / "predictions.npz", predictions)
+        write_predictions(self.folder / "predictions.npz", predictions, stream)
         told = [one.told(self.model) for one in modules]
         files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
         sealing = None if result.sealing is None else vars(result.sealing)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SIDE, _DASH, _GAP = 160, 5, 3  # pixels, the longer side of a picture, a dash and what is between two
+_SIDE, _DASH, _GAP = 180, 5, 3  # pixels, the longer side of a picture, a dash and what is between two
 _MOST = 10  # answers that are drawn, those with the highest scores
 _OF_BEST = 0.3  # of the highest score in the picture, below which none is: detectors answer many boxes of no weight
 
@@ -41,5 +41,7 @@ def with_boxes(
                 pen.line((min(x1 + start, x2), y, min(x1 + start + _DASH, x2), y), fill, 2)
             for x in (x1, x2):
                 pen.line((x, min(y1 + start, y2), x, min(y1 + start + _DASH, y2)), fill, 2)
-        pen.text((x1 + 3, y1 + 2), f"{float(scores[row]):.2f}", fill, font, stroke_width=1, stroke_fill="black")
+        # Above the box, or below one at the edge: not on what it holds.
+        beside = (min(x1, width - 20), y1 - 12 if y1 >= 12 else y2 + 1)
+        pen.text(beside, f"{float(scores[row]):.2f}", "white", font, stroke_width=1, stroke_fill="black")
     return np.asarray(drawn)

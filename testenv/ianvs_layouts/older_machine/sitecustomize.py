@@ -1,9 +1,12 @@
-"""What examples expect and a new machine without a card lacks: torch's calls that name a card compute on the CPU, and
-`make_grid` takes `range`, as it did before torchvision 0.15. Python imports this file as it starts.
+"""What examples expect and a new machine without a card lacks: torch's calls that name a card compute on the CPU,
+`make_grid` takes `range`, as it did before torchvision 0.15, and a language model that is not here is the tiny one at
+IANVS_TINY_MODEL. Python imports this file as it starts.
 """
 
+import functools
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -16,7 +19,7 @@ class _Afterwards(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        change = _CHANGES.pop(fullname, None)
+        change = _CHANGES.get(fullname)  # kept: some only ask whether there is such a module
         spec = importlib.machinery.PathFinder.find_spec(fullname, path) if change is not None else None
         if change is not None and spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
@@ -56,5 +59,19 @@ def _takes_range(utils: Any) -> None:
     grid, utils.make_grid = utils.make_grid, make_grid
 
 
-_CHANGES: dict[str, Callable[[Any], None]] = {"torch": _without_card, "torchvision.utils": _takes_range}
+def _speaks(auto: Any) -> None:
+    def load(name: str, *given: Any, whole: Callable[..., Any], **named: Any) -> Any:
+        return whole(name if os.path.isdir(name) else os.environ["IANVS_TINY_MODEL"], *given, **named)  # noqa: PTH112
+
+    for kind in (getattr(auto, "AutoModelForCausalLM", None), getattr(auto, "AutoTokenizer", None)):
+        if kind is not None and "IANVS_TINY_MODEL" in os.environ:
+            kind.from_pretrained = staticmethod(functools.partial(load, whole=kind.from_pretrained))
+
+
+_CHANGES: dict[str, Callable[[Any], None]] = {
+    "torch": _without_card,
+    "torchvision.utils": _takes_range,
+    "transformers.models.auto.modeling_auto": _speaks,
+    "transformers.models.auto.tokenization_auto": _speaks,
+}
 sys.meta_path.insert(0, _Afterwards())

@@ -1,31 +1,56 @@
-"""Every engine that the contract is held against: `pytest tests/contracts/engines --engine FILE.py:NAME` adds one."""
+"""The engines that the contract is held against: ours, or with `--engine` the one that it names."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from yaml import safe_load as parse
 
 from ianvs.plugins.loader import load
-from ianvs.processes.engines import Engine, LocalEngine, Workload
-from ianvs.processes.engines.inline import InlineEngine
+from ianvs.processes.engines import Engine, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
+from ianvs.running.scheduler.opening import ENTRY_POINTS
 from tests.documents import python_of
+from tests.slurm.there import need_slurm
 
 TWO = Workload(jobs=2)
+SPAWNED = "{name: local, start: spawn}"
+RAY = "{name: ray, address: auto}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--engine", help="an engine of your own to hold against the contract too, FILE.py:NAME")
+    said = "the engine to hold against the contract: FILE.py:NAME, or what a job file says of it"
+    parser.addoption("--engine", help=said)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """engine: every one. apart, apart_yaml: those whose tasks have processes of their own. yaml: the slower tests."""
     own = metafunc.config.getoption("--engine", default=None)
-    apart = ["local", "spawned", "ray", "documented", *([own] if own else [])]
-    for fixture, names in (("engine", ["inline", *apart]), ("apart", apart)):
+    local = ["local", SPAWNED, RAY, pytest.param("slurm", marks=pytest.mark.slurm)]
+    apart = [*local, "documented"]
+    for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart), ("yaml", local)):
         if fixture in metafunc.fixturenames:
-            metafunc.parametrize(fixture, names, indirect=True)
+            metafunc.parametrize(fixture, [own] if own else ours, indirect=True)
+
+
+def option(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a job file says of the engine, as a mapping."""
+    if name == RAY:
+        request.getfixturevalue("ray_of_this_module")
+    if "slurm" in name:
+        need_slurm()
+    if name == "documented":
+        name = f"{request.getfixturevalue('documented_engine')}:Command"
+    if ".py:" in name and not name.startswith("{"):
+        file, _, class_name = name.rpartition(":")
+        return {"name": class_name, "url": str(Path(file).resolve())}
+    told = parse(name)
+    return told if isinstance(told, dict) else {"name": told}
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +71,9 @@ def documented_engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(name: str, request: pytest.FixtureRequest) -> Engine:
-    if name == "inline":
-        return InlineEngine(TWO)
-    if name == "local":
-        return LocalEngine(TWO)
-    if name == "spawned":
-        return LocalEngine(TWO, start="spawn")
-    if name == "ray":
-        request.getfixturevalue("ray_of_this_module")
-        return RayEngine(TWO, address="auto")
-    if name == "documented":
-        name = f"{request.getfixturevalue('documented_engine')}:Command"
-    file, _, class_name = name.rpartition(":")
-    made: Engine = load(file, class_name).target(TWO)
+    said = option(name, request)
+    kind = load(said.pop("url", None), said.pop("name"), ENTRY_POINTS).target
+    made: Engine = kind(replace(TWO, workspace=request.getfixturevalue("tmp_path")), **said)
     return made
 
 
@@ -78,3 +93,12 @@ def apart(request: pytest.FixtureRequest) -> Iterator[Engine]:
         pytest.skip("its tasks have no processes of their own")
     yield made
     made.close()
+
+
+@pytest.fixture
+def yaml(request: pytest.FixtureRequest) -> str:
+    """What the job file says of the engine."""
+    return json.dumps(option(request.param, request))
+
+
+apart_yaml = yaml

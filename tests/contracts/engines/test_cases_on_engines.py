@@ -16,15 +16,6 @@ from tests.jobs import MAJORITY, write_job
 from tests.kernel import filters_calls
 
 
-@pytest.fixture(params=["local", "{name: local, start: spawn}", "ray"])
-def yaml(request: pytest.FixtureRequest) -> str:
-    """What the job file says of the engine."""
-    if request.param == "ray":
-        request.getfixturevalue("ray_of_this_module")
-        return "{name: ray, address: auto}"
-    return str(request.param)
-
-
 def run(folder: Path, yaml: str, what: str, extra: str = "") -> tuple[CaseResult, CaseResult]:
     """Two cases, of seeds 0 and 1; the first does `what` in round 3."""
     then = indent(f"if (round, seed) == (3, 0):\n{indent(what, '    ')}\n", 8 * " ")

@@ -21,7 +21,6 @@ from ianvs.processes.engines.ray.ray_engine import RayEngine
 from tests.jobs import write_job
 
 TASKS = "tests.contracts.tasks"
-SPAWNED = "{name: local, start: spawn}"
 
 
 def task(name: str, argument: Any = None, key: str = "one", log: Path | None = None) -> Task:
@@ -37,6 +36,14 @@ def until_ended(engine: Engine, count: int = 1, seconds: float = 120.0) -> list[
     return found
 
 
+def started(engine: Engine) -> int:
+    """The process of the one task, as soon as it has one."""
+    while True:
+        for event in engine.events(20):
+            if event.kind == "started":
+                return int(event.payload)
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -47,9 +54,17 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
 def test_a_task_that_succeeds_starts_reports_returns_and_ends(engine: Engine) -> None:
     engine.submit(task("succeed", [1, 2]))
     events = until_ended(engine)
-    assert [event.kind for event in events] == ["started", "progress", "result", "ended"]
-    assert events[2].payload == {"got": [1, 2]}
-    assert events[3].payload == 0
+    begun = [event for event in events if event.kind != "queued"]
+    assert [event.kind for event in begun] == ["started", "progress", "result", "ended"]
+    assert begun[2].payload == {"got": [1, 2]}
+    assert begun[3].payload == 0
+    assert begun == events[-4:], "what is queued has not started"
+
+
+def test_a_task_starts_and_goes_on_though_nobody_asks_for_events(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("write_after", (tmp_path / "file", 0.1)))
+    wait_for((tmp_path / "file").exists)
+    assert until_ended(apart)[-1] == Event("one", "ended", 0)
 
 
 def test_an_exception_is_an_exit_code_and_not_the_engines_end(engine: Engine) -> None:
@@ -140,30 +155,30 @@ def test_nothing_that_a_task_started_outlives_it(apart: Engine, tmp_path: Path) 
 
 def test_after_close_nothing_of_a_task_runs(apart: Engine, tmp_path: Path) -> None:
     apart.submit(task("ignore_signals", tmp_path / "file"))
-    pid = next(event.payload for event in apart.events(20) if event.kind == "started")
+    pid = started(apart)
     wait_for((tmp_path / "file").exists)
     apart.close()
     wait_for(lambda: not psutil.pid_exists(pid))
 
 
-def test_every_engine_gives_the_same_results(
-    ray_of_this_module: RayEngine, documented_engine: Path, tmp_path: Path
-) -> None:
-    found = {}
-    documented = f"{{name: Command, url: {documented_engine}, command: nice -n 1}}"
-    for number, engine in enumerate(("inline", "local", SPAWNED, "{name: ray, address: auto}", documented)):
+def test_every_engine_gives_the_results_of_inline(apart_yaml: str, tmp_path: Path) -> None:
+    found = []
+    for number, engine in enumerate(("inline", apart_yaml)):
         results = ianvs.run(write_job(tmp_path / str(number), job=f"seeds: [0, 1]\njobs: 2\nengine: {engine}"))
-        found[engine] = [(case.case.id, case.status, case.matrices["accuracy"].values.tolist()) for case in results]
-    assert {status for _, status, _ in found["inline"]} == {"finished"}
-    assert all(results == found["inline"] for results in found.values())
+        assert {case.status for case in results} == {"finished"}
+        found.append([(case.case.id, case.matrices["accuracy"].values.tolist()) for case in results])
+    assert found[0] == found[1]
 
 
-def test_a_task_that_is_ended_by_force_before_it_starts_ends_too(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
+def test_a_task_that_waits_in_ray_says_why_and_is_ended_by_force(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
     engine = RayEngine(Workload(jobs=3), address="auto")  # one more than there are CPUs
     for key in "abc":
         engine.submit(task("until_told", tmp_path / key, key=key))
     wait_for(lambda: sum((tmp_path / key).exists() for key in "abc") == 2)
     [waiting] = [key for key in "abc" if not (tmp_path / key).exists()]
+    told: list[Event] = []
+    wait_for(lambda: told.extend(engine.events(0.2)) or any(event.kind == "queued" for event in told))
+    assert Event(waiting, "queued", "Ray: 1 CPU wanted, 0 free") in told
     engine.cancel(waiting, force=True)
     ended = [event for event in until_ended(engine) if event.kind == "ended"]
     engine.close()
@@ -179,7 +194,8 @@ def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module:
     worker = psutil.Process(pid).parent().parent()  # type: ignore[union-attr]
     assert worker is not None
     worker.kill()
-    assert until_ended(engine)[-1] == Event("one", "ended", -signal.SIGKILL)
+    lost, ended = until_ended(engine)
+    assert (lost.kind, ended) == ("lost", Event("one", "ended", -signal.SIGKILL))
     wait_for(lambda: not psutil.pid_exists(pid))
     assert "lost by Ray" in (tmp_path / "log.txt").read_text()
     engine.submit(task("succeed", key="one"))
@@ -204,7 +220,7 @@ def test_what_ray_can_not_run_at_all_is_no_kill(ray_of_this_module: RayEngine, t
 
 def test_when_the_forkserver_dies_its_tasks_are_reported_as_killed(apart: Engine, tmp_path: Path) -> None:
     apart.submit(task("ignore_signals", tmp_path / "file"))
-    pid = next(event.payload for event in apart.events(20) if event.kind == "started")
+    pid = started(apart)
     wait_for((tmp_path / "file").exists)
     parent = psutil.Process(pid).parent()
     assert parent is not None

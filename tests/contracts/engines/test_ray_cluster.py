@@ -17,6 +17,7 @@ from ianvs.processes.engines.ray.ray_engine import RayEngine
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.running.scheduler.test_resources import Told, mixed_job
 
 
 @pytest.fixture
@@ -64,7 +65,9 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
 
     cluster.remove_node(lost, allow_graceful=False)
 
-    assert until_ended(engine) == [Event("a", "ended", -signal.SIGKILL)]
+    lost_events = until_ended(engine)
+    assert [(event.key, event.kind) for event in lost_events] == [("a", "lost"), ("a", "ended")]
+    assert lost_events[-1].payload == -signal.SIGKILL
     assert "lost by Ray" in (tmp_path / "a.txt").read_text()
     wait_for(lambda: not psutil.pid_exists(pids["a"]))
     engine.cancel("b")
@@ -73,6 +76,18 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
     engine.submit(task("succeed", key="a"))
     assert until_ended(engine)[-1] == Event("a", "ended", 0)
     engine.close()
+
+
+@pytest.mark.slow
+def test_those_that_need_no_card_do_not_wait_for_those_that_do(cluster: Any, tmp_path: Path) -> None:
+    cluster.add_node(num_cpus=1, num_gpus=1)
+    slow = edited(MAJORITY, "        for label in", "        import time; time.sleep(0.5)\n        for label in")
+    engine = f"jobs: 2\nengine: {{name: ray, address: '{cluster.address}', shared: true}}"
+    told = Told()
+    results = ianvs.run(mixed_job(tmp_path, "{gpus: 1}", engine, plugin=slow), listener=told)
+    assert [found.status for found in results] == ["finished"] * 4
+    assert [said for said in told.waited if "second_majority: Ray: 1 CPU wanted" in said], "there is one card for two"
+    assert any(len(beside) > 2 for beside in told.beside), "two on cores beside one on the card"
 
 
 # --- cases ------------------------------------------------------------------------------------------------------------
@@ -89,7 +104,7 @@ def job(folder: Path, **changes: str) -> Path:
     return path
 
 
-AWAY = "jobs: 2\nengine: {name: ray, shared: false}"
+AWAY = "jobs: 2\nengine: {name: ray, shared: false, checks: there}"
 
 
 def matrices(results: ianvs.Results) -> list[Any]:
@@ -97,7 +112,7 @@ def matrices(results: ianvs.Results) -> list[Any]:
 
 
 def leftovers(workspace: Path) -> list[Path]:
-    return [path for path in workspace.rglob(".*") if path.name not in (".locks", ".names", ".lineage")]
+    return [path for path in workspace.rglob(".*") if path.name not in (".lock", ".locks", ".names", ".lineage")]
 
 
 @pytest.mark.slow

@@ -18,7 +18,8 @@ LOWER_IS_BETTER = {
     "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb",
     "samples_transfer_ratio", "samples_transfer_share", "FPR95", "latency_ms", "latency_p95_ms", "uploaded_bytes",
     "downloaded_bytes", "forget_rate", "perplexity", "lca_height", "mistake_severity", "tree_distance",
-    "hamming_loss", "MSE", "RMSE", "MAE", "FPP",
+    "hamming_loss", "MSE", "RMSE", "MAE", "FPP", "stale_rate", "stream_seconds", "stream_cpu_seconds",
+    "seconds_per_right", "tokens", "calls", "tokens_per_right", "calls_per_right",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.results.page.page_cases import learned, page_of
-from tests.results.report.report_cases import failed
+from tests.results.report.report_cases import failed, result
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -224,6 +225,51 @@ def test_what_the_table_shows_is_copied(browser: Any, file: Path) -> None:
         assert got.value.path().read_text() == f"Rank,Algorithm,accuracy\nbound,joint,{score}\n"
 
 
+def test_an_earlier_page_tells_what_differs(page: Any, tmp_path: Path) -> None:
+    rows = [result("method 0", seed, 0.25, 0.1, {"rate": 0.0}) for seed in (0, 1)]
+    rows += [result("method 7", seed, 0.99, 0.1, {"rate": 0.7}) for seed in (0, 1)]
+    rows += [result("old one", seed, 0.9, 0.1) for seed in (0, 1)]
+    earlier = tmp_path / "last week.html"
+    facts = {
+        "configuration": {"name": "cheese", "list": [{"deep": {"rate": 0.5}}, {"deep": {"rate": 2}}], "seeds": [0, 1]}
+    }
+    earlier.write_text(page_of(rows, 2, provenance=facts))
+    page.set_input_files("#earlier", earlier)
+    told = page.locator("#compared")
+    told.get_by_role("heading", name="What differs from last week.html").wait_for()
+    lines = [line.split("\t") for line in told.locator("table").first.locator("tr").all_inner_texts()]
+    found = {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines}
+    now = page.locator("table.board tbody tr", has_text="method 7").locator("td[data-n]").all_inner_texts()
+    assert found["method 7"]["accuracy"].startswith("0.990 ± 0.000 → ")
+    assert found["method 7"]["accuracy"].split(" → ")[1].rpartition(" (")[0] in now
+    assert "(-0." in found["method 7"]["accuracy"]
+    assert found["method 7"]["Rank"] == "1 → 1 (1-14)"
+    assert found["method 0"]["Rank"].startswith("3 → ")
+    assert "old one (gone)" in found
+    assert "method 5 (new)" in found
+    settings = told.locator("table").nth(1).locator("tr").all_inner_texts()[1:]
+    assert settings == ["list.1.deep.rate\t0.5\t-", "list.2.deep.rate\t2\t-", "seeds\t0, 1\t-"]
+    told.get_by_role("button", name="Close").click()
+    assert not told.is_visible()
+    # A row is known by the page of its cases where its name has become longer.
+    link = '<a class="name" href="cases/method-7-7.html">{}</a>'
+    renamed = tmp_path / "renamed.html"
+    renamed.write_text(earlier.read_text().replace('<span class="name">method 7</span>', link.format("method seven")))
+    same = link.format("method 7").replace('"', "'")
+    page.evaluate(
+        f'[...document.querySelectorAll(".name")].find((one) => one.textContent === "method 7").outerHTML = "{same}"'
+    )
+    page.set_input_files("#earlier", renamed)
+    told.get_by_role("heading", name="What differs from renamed.html").wait_for()
+    assert not any("method seven" in line for line in told.locator("tbody th").all_inner_texts())
+    # What is no page of ours is said to be none, and what is in it is not run.
+    other = tmp_path / "other.html"
+    other.write_text("<script>document.title = 'mine'</script><img src=x onerror='document.title = 1'>")
+    page.set_input_files("#earlier", other)
+    told.get_by_text("no leaderboard of ianvs").wait_for()
+    assert "Cheese" in page.title()
+
+
 def test_the_pointer_reads_the_nearest_value_of_a_line(page: Any) -> None:
     figure = page.locator("figure.card", has_text="Learning: accuracy")
     line = figure.locator("g.series:not(.off)").first
@@ -336,6 +382,30 @@ def test_on_paper_all_is_said_and_nothing_is_cut(page: Any) -> None:
     assert page.pdf(format="A4", prefer_css_page_size=True).count(b"/Type /Page\n") <= 6
 
 
+def test_a_page_like_that_of_the_main_job_prints_on_six_sheets(browser: Any, tmp_path: Path) -> None:
+    # Two exams of six methods and a bound, five rounds, ten seeds, as `ianvs -f digits_class_incremental`.
+    names = ("joint", "derpp", "replay", "gdumb", "ewc", "finetune", "lwf")
+    cases = [
+        replace(one, case=replace(one.case, testenv=exam, id=f"{one.case.id}{exam}", row=f"{one.case.row}{exam}"))
+        for exam in ("class-incremental", "domain-incremental")
+        for name in names
+        for seed in range(10)
+        for one in (learned(name, seed, rounds=5, bound=name == "joint"),)
+    ]
+    file = tmp_path / "report.html"
+    file.write_text(page_of(cases, 10))
+    for page in opened(browser, file):
+        assert page.pdf(format="A4", prefer_css_page_size=True).count(b"/Type /Page\n") <= 6
+        page.set_viewport_size({"width": 718, "height": 1000})
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        wide = "[...document.querySelectorAll('.scroll, .grid, .card')].map((one) => one.scrollWidth - one.clientWidth)"
+        assert max(page.evaluate(wide)) <= 2
+        # A score and its spread stay in one line where the table has room for them.
+        heights = page.locator("table.board tbody tr").evaluate_all("all => all.map((one) => one.offsetHeight)")
+        assert max(heights) < 22
+
+
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_an_accessibility_check_finds_nothing(browser: Any, file: Path, look: str) -> None:
     axe = find_spec("axe_core_python")
@@ -344,6 +414,8 @@ def test_an_accessibility_check_finds_nothing(browser: Any, file: Path, look: st
     checks = (Path(axe.submodule_search_locations[0]) / "axe.min.js").read_text()
     for page in opened(browser, file, color_scheme=look):
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        page.set_input_files("#earlier", file)
+        page.locator("#compared p").first.wait_for()
         page.evaluate(checks)
         found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
         assert [(one["id"], one["impact"], one["nodes"][0]["html"][:120]) for one in found["violations"]] == []

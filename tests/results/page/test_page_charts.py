@@ -15,6 +15,8 @@ from ianvs.base.types import CaseResult, ScoreMatrix
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import find
 from ianvs.results.report.charts.heatmaps import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
+from ianvs.results.report.charts.lines import curve_chart
+from ianvs.results.report.charts.points import Point, point_chart
 from ianvs.results.report.charts.shown_rows import shown_rows
 from ianvs.results.report.charts.svg import MARKERS, Frame, Scale, log_scale, marker, nice_scale, num, path, tag
 from ianvs.results.report.leaderboard_row import RowKey
@@ -26,7 +28,7 @@ from ianvs.results.report.row_scores import (
     finished,
     taught_means,
 )
-from tests.results.page.page_cases import learned, page_of
+from tests.results.page.page_cases import learned, page_of, square
 from tests.results.page.reading import Element, read
 from tests.results.report.report_cases import METRICS, board, matrix
 from tests.results.report.test_line_styles import contrast
@@ -161,6 +163,34 @@ def test_points_lie_where_the_scale_says() -> None:
     assert log_scale([1, 100]).part(10) == pytest.approx(0.5)
     assert nice_scale([]).ticks
     assert nice_scale([3.0, 3.0]).low < 3 < nice_scale([3.0, 3.0]).high
+
+
+def test_names_of_axes_are_whole_and_costs_begin_at_0() -> None:
+    name = "answered as newer by whoever was asked"
+    rows = shown_rows(board([learned(one) for one in "abc"]), "")
+    points = [Point(one, x, y) for one, x, y in zip(rows, (0.0, 30.0, 300.0), (0.0, 0.5, 0.9), strict=True)]
+    svg = read(point_chart("k", points, "bytes", name, "t", x_up=False, y_up=False, of_costs=True))
+    (drawn,) = [one for one in svg.all("text") if one.text.startswith(name)]
+    assert drawn.text == f"{name} (less is better)"
+    assert "transform" not in drawn.attributes  # upright, and as wide as the picture
+    assert float(drawn.attributes["y"]) < Frame(Scale(0, 1, ()), Scale(0, 1, ())).top
+    ticks = [one.text for one in svg.all("text", **{"text-anchor": "middle"})]
+    assert not any(tick.startswith("-") for tick in ticks)
+    foot = 34 + 300
+    labels = [next(group.all("text")) for group in svg.all("g", class_="label")]
+    assert {one.text for one in labels} == {"a", "b", "c"}
+    assert all(float(one.attributes["y"]) + 3 < foot for one in labels)
+
+
+def test_rounds_below_a_curve_have_names_where_there_is_room() -> None:
+    def below(names: tuple[str, ...]) -> list[str]:
+        one = learned("a", matrix=square(len(names), rounds=names))
+        found = means_of([one], 1)
+        drawn = curve_chart("k", shown_rows(board([one]), ""), next(iter(found.values())), "t")
+        return [text.text for text in read(drawn).all("text") if text.attributes.get("text-anchor") == "middle"]
+
+    assert below(("morning", "noon", "night"))[:3] == ["morning", "noon", "night"]
+    assert below(tuple(f"a long name {n}" for n in range(10)))[:3] == ["1", "2", "3"]
 
 
 def test_the_front_goes_by_who_is_not_beaten() -> None:

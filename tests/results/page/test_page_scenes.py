@@ -15,11 +15,16 @@ from PIL import Image
 
 import ianvs
 from ianvs.cli import main
-from ianvs.results.report.scenes import colours
+from ianvs.results.page import write_page
+from ianvs.results.page.write_page import Scenes
+from ianvs.results.report.charts.shown_rows import shown_rows
+from ianvs.results.report.scenes import SceneSheet, colours
 from ianvs.store import CaseStore
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS
 from tests.jobs import write_job
+from tests.results.page.page_cases import learned
 from tests.results.page.reading import Element, read
+from tests.results.report.report_cases import board
 from tests.results.report.test_scenes import PLUGIN, TESTENV
 
 
@@ -44,8 +49,9 @@ def page_of(job: Path) -> Path:
 
 def picture(image: Element) -> Image.Image:
     kind, _, data = image.attributes["src"].partition(",")
-    assert kind == "data:image/png;base64"
-    return Image.open(BytesIO(base64.b64decode(data)))
+    found = Image.open(BytesIO(base64.b64decode(data)))
+    assert kind == f"data:{Image.MIME[found.format]};base64"
+    return found
 
 
 def test_scenes_show_what_was_seen_what_is_true_and_what_was_predicted(job: Path) -> None:
@@ -56,6 +62,8 @@ def test_scenes_show_what_was_seen_what_is_true_and_what_was_predicted(job: Path
     images = [picture(image) for image in section.all("img")]
     assert all(image.size == (32, 16) for image in images)
     assert all(image.attributes["alt"] for image in section.all("img"))
+    # What is seen is a photo, what is said has exact colours.
+    assert [image.format for image in images] == ["JPEG", "PNG", "PNG", "PNG"] * 2
     palette = {tuple(colour) for colour in [*colours(len(list(section.all("li"))) + 40), *LABELS.palette.values()]}
     truth = np.asarray(images[1].convert("RGB")).reshape(-1, 3)
     assert {tuple(colour) for colour in truth} <= palette
@@ -63,6 +71,16 @@ def test_scenes_show_what_was_seen_what_is_true_and_what_was_predicted(job: Path
     assert len({tuple(colour) for colour in predicted}) == 1  # this plugin says one class for every pixel
     shown = {one.attributes["fill"] for one in section.all("rect")}
     assert "#" + bytes(predicted[0]).hex() in shown
+
+
+def test_scenes_stand_in_the_order_of_the_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_page, "scene_sheet", lambda *_: SceneSheet((), ()))
+    cases = [learned(name) for name in "abc"]
+    rows = shown_rows(board(cases, (("accuracy", True),)), "")
+    scenes = Scenes(rows)
+    for case in sorted(cases, key=lambda case: case.metrics["accuracy"] or 0):  # the last first
+        scenes.add((case.case.row, case.case.algorithm), case)
+    assert [sheet["label"] for sheet in scenes.ranked()] == [one.label for one in rows]
 
 
 def test_bars_by_class_are_in_the_page(job: Path) -> None:

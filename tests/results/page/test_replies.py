@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import ianvs
 from ianvs import api
-from ianvs.results.page.replies import HEADER, changed_words
+from ianvs.exam.metrics.packed_replies import Replies
+from ianvs.results.page.replies import HEADER, AskedTest, changed_words
 from tests.results.page.reading import read
 from tests.running.session.test_conversations_run import run
 
@@ -58,11 +59,47 @@ def test_every_reply_is_in_the_csv_with_what_was_asked_and_expected(folder: Path
 def test_the_page_marks_the_words_that_changed(folder: Path) -> None:
     page = read((folder / "report.html").read_text())
     (section,) = page.all("section", id="replies")
-    mayor = next(one for one in section.all("details") if "Who is mayor?" in next(one.all("summary")).text)
+    folded = next(section.all("details"))
+    mayor = next(one for one in folded.all("div") if one.attributes.get("aria-label") == "Replies to: Who is mayor?")
     cells = [cell.text for cell in mayor.all("td")]
     assert cells == ["?0.00", "Ann1.00", "Bo0.00"]
     assert [mark.text for mark in mayor.all("mark")] == ["Ann", "Bo"]
     assert "no reply" in section.text
+
+
+def test_last_replies_of_all_rows_stand_beside_each_other(tmp_path: Path) -> None:
+    path = run(tmp_path, mute="', 'What is 1 + 1?")
+    assert ianvs.run(path).exit_code == 0
+    page = read((path.parent / "ws" / "test" / "rank" / "report.html").read_text())
+    (section,) = page.all("section", id="replies")
+    table = next(section.all("table"))
+    lines = [[cell.text for name in ("th", "td") for cell in line.all(name)] for line in table.all("tr")]
+    names = lines[0][2:]
+    assert lines[0][:2] == ["Question", "Expected"]
+    assert len(names) == 2
+    said = {line[0]: dict(zip(["Expected", *names], line[1:], strict=True)) for line in lines[1:]}
+    muted = next(name for name in names if "1 + 1" in name)
+    (other,) = set(names) - {muted}
+    assert said["What is 1 + 1?"] == {"Expected": "2", other: "21.00", muted: "no reply0.00"}
+    assert said["Who is mayor?"] == {"Expected": "Ann", other: "Bo0.00", muted: "Bo0.00"}
+    rows = {one.attributes["data-row"] for one in table.all("td", class_="series")}
+    assert rows == {one.attributes["data-of"] for one in page.all("tr") if "data-of" in one.attributes}
+
+
+def test_which_questions_are_shown_is_drawn_and_does_not_change() -> None:
+    def shown(name: str, count: int) -> frozenset[str]:
+        samples = [f"sample {n}" for n in range(count)]
+        found = AskedTest(name, samples, None, Replies.__new__(Replies)).drawn
+        assert found == AskedTest(name, samples[::-1], None, Replies.__new__(Replies)).drawn
+        assert found <= set(samples)
+        return found
+
+    assert shown("2022", 2) == {"sample 0", "sample 1"}
+    assert len(shown("2022", 1000)) == 3
+    assert shown("2022", 1000) != shown("2023", 1000)
+    # One drawn is most often none of the first three; of forty tests some are.
+    every = [sample for n in range(40) for sample in shown(f"test {n}", 30)]
+    assert len(set(every)) > 20
 
 
 def test_the_page_alone_can_be_written_again(folder: Path) -> None:

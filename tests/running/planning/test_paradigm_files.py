@@ -41,7 +41,7 @@ def job(folder: Path, old: str = "", new: str = "") -> Path:
             "multiedgeinference",
             "2:18: paradigm 'multiedgeinference' is for plugins under `contract: ianvs` only. There are: "
             "incrementallearning, singletasklearning, lifelonglearning, federatedlearning, "
-            "federatedclassincrementallearning, jointinference, joint, solo.",
+            "federatedclassincrementallearning, jointinference, testtimelearning, joint, solo, stateless.",
         ),
         (
             "type: basemodel",
@@ -49,7 +49,7 @@ def job(folder: Path, old: str = "", new: str = "") -> Path:
             "4:13: type should be one of basemodel, edgemodel, cloudmodel, dataset_processor, "
             "hard_example_mining, task_definition, task_relationship_discovery, task_allocation, task_remodeling, "
             "inference_integrate, task_update_decision, unseen_task_allocation, unseen_sample_recognition, "
-            "unseen_sample_re_recognition, aggregation, inference_scheme, found the text "
+            "unseen_sample_re_recognition, aggregation, inference_scheme, memory, found the text "
             "'basmodel'. Did you mean 'basemodel'?",
         ),
         ("type: basemodel", "type: aggregation", "3:3: incrementallearning needs a module of type basemodel. Add one."),

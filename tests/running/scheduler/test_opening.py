@@ -45,7 +45,8 @@ def problems(folder: Path, engine: str) -> list[str]:
 
 def test_an_unknown_engine_is_told_with_its_place_and_the_names_that_there_are(tmp_path: Path) -> None:
     assert problems(tmp_path, "locl") == [
-        "5:11: 'locl' is not a built-in engine (inline, local, ray). Did you mean 'local'? Give the `url` of its file."
+        "5:11: 'locl' is not a built-in engine (inline, local, ray, slurm). Did you mean 'local'? "
+        "Give the `url` of its file."
     ]
     assert problems(tmp_path, "{name: rey}")[0].startswith("5:18: 'rey' is not a built-in engine")
 

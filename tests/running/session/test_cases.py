@@ -54,7 +54,11 @@ def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> No
     assert (failure.kind, failure.error) == ("exception", "RuntimeError")
     assert re.fullmatch(r"plugin\.py:\d+: no luck in round 3", failure.message)
     assert failure.log is not None
-    assert "RuntimeError: no luck in round 3" in (results.workspace / failure.log).read_text()
+    assert "RuntimeError: no luck in round 3" in failure.log.read_text()
+    # The page holds the log's end, whatever folder it is made from.
+    page = (results.workspace / results.name / "rank" / "report.html").read_text()
+    failures = page.partition('id="failures"')[2].partition("</section>")[0]
+    assert "RuntimeError: no luck in round 3" in failures.partition("<pre")[2]
 
 
 def test_a_killed_case_is_a_row_with_the_signal(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
 
 
 def _line(row: Example) -> str:
-    scores = f"{row.scores} ({row.configurations})" if row.finishes else ""
-    cells = (row.job, row.paradigm, _mark(row.starts), _mark(row.finishes), scores, row.changed, row.whose, row.missing)
+    marks = _mark(row.starts), _mark(row.finishes)
+    cells = (row.job, row.paradigm, *marks, row.scores, row.changed, row.whose, row.missing)
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 

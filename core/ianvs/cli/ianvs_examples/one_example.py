@@ -23,13 +23,12 @@ import yaml
 import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
+from ianvs.cli.ianvs_examples.whose import failed, refused, shortened
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
 
 NOT_COPIED = (".git", "docs", "workspace", "__pycache__")
-_MISSING = re.compile(r"imports '([\w.]+)', which is not to be found\. (.*)")
 _BESIDE = re.compile(r"It lies in (.*): set PYTHONPATH")
-_PLACE = re.compile(r"^\S.*?:\d+:\d+: ")
 _TRIES = 4  # each adds the folders of the packages that the one before missed
 
 
@@ -39,12 +38,12 @@ class Example:
 
     job: str  # its file, relative to the checkout
     paradigm: str = ""
-    starts: bool = False  # validated without an error
-    finishes: bool = False  # every configuration has finite scores
+    starts: bool = False  # passed all checks
+    finishes: bool = False  # a metric is finite in every configuration, and not the same in all
     configurations: int = 0
-    scores: str = ""  # of the first metric that is not the same for all, else of the first: smallest .. largest
+    scores: str = ""  # of this metric: smallest to largest
     changed: str = ""  # in the copy, beside paths and data
-    whose: str = ""  # what is missing: checkout, package, data, service, limit or ours
+    whose: str = ""  # what is missing: checkout, package, data, weights, service, limit or ours
     missing: str = ""  # in one line
     seconds: float = 0.0
 
@@ -68,7 +67,7 @@ def tried(job: Path, checkout: Path, folder: Path, limits: Limits) -> Example:
     try:
         return _tried(job, copy, folder, limits)
     except IanvsError as error:
-        return Example(str(job), whose="checkout", missing=_first(str(error), copy))
+        return Example(str(job), whose="checkout", missing=shortened(str(error), copy))
     finally:
         shutil.rmtree(copy, ignore_errors=True)
 
@@ -83,36 +82,36 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     exam = by_kind["testenv"][1]
     paradigm = algorithms[0]["paradigm_type"]
     row = Example(str(job), paradigm)
+    written, words = exam["dataset"], f"{job} {exam['dataset']}"
     try:
-        exam["dataset"] = made(exam["dataset"], f"{job} {exam['dataset']}", paradigm, copy / ".data")
+        exam["dataset"] = made(written, words, paradigm, copy / ".data")
     except UnknownLayoutError as error:
         return _row(row, whose="data", missing=str(error))
     environment, stand_in = _environment(copy, (copy / job).parent)
     changed = [*shrunk(exam, algorithms), *stand_in]
     root["workspace"] = str(folder / "workspace")
     root["working_directory"] = str(copy)  # where plugins write what they name by a relative path
-    for path, data in files.items():
-        path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
     row = _row(row, changed="; ".join(changed))
-    log = folder / "log.txt"
-    for _ in range(_TRIES):
-        status, said = _ianvs(("validate", "-f", str(file), "--device", "cpu"), environment, limits, log)
-        beside = [one for found in _BESIDE.findall(said) for one in _folders(found, copy / job)]
-        if status == 0 or not beside:
+    rows: list[dict[str, float]] = []
+    for draw in (0, 1):
+        if draw:  # of one configuration: do its scores follow the data?
+            exam["dataset"] = made(written, words, paradigm, copy / ".data", draw)
+        for path, data in files.items():
+            path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+        status, said = _run(file, job, copy, environment, limits)
+        if status == 2:
+            return _row(row, **refused(said, copy))
+        row = _row(row, starts=True)
+        if status == 124:
+            return _row(row, whose="limit", missing="it took longer than --seconds")
+        if status != 0:
+            return _row(row, **failed(folder / "workspace", copy))
+        rows += _scores(folder / "workspace" / root["name"], [metric["name"] for metric in exam["metrics"]])
+        if len(rows) > 1:
             break
-        environment["PYTHONPATH"] = os.pathsep.join([*dict.fromkeys(beside), environment["PYTHONPATH"]])
-    if status != 0:
-        return _row(row, **_why(said, status, copy))
-    row = _row(row, starts=True)
-    options = ("--jobs", "1", "--device", "cpu", "--quiet", "--set", f"limits.memory_mb={limits.memory_mb}")
-    status, said = _ianvs(("run", "-f", str(file), *options), environment, limits, log)
-    found = _scores(folder / "workspace" / root["name"], [metric["name"] for metric in exam["metrics"]])
-    if status == 0 and found is not None:
-        configurations, scores = found
-        return _row(row, finishes=True, configurations=configurations, scores=scores)
-    if status == 0:
-        return _row(row, whose="data", missing="it ends, but no score is a finite number on tiny data")
-    return _row(row, **_why(said, status, copy))
+        shutil.rmtree(folder / "workspace" / root["name"])
+    over = "2 sets of tiny data" if draw else f"{len(rows)} configurations"
+    return _judged(_row(row, configurations=1 if draw else len(rows)), rows, over)
 
 
 def _row(row: Example, **facts: Any) -> Example:
@@ -131,6 +130,18 @@ def _folders(said: str, job: Path) -> Sequence[str]:
     """Of the folders named, that which is nearest to the job."""
     folders = [Path(one) for one in said.split(", ")]
     return [str(max(folders, key=lambda one: len(os.path.commonpath([one, job]))))]
+
+
+def _run(file: Path, job: Path, copy: Path, environment: dict[str, str], limits: Limits) -> tuple[int, str]:
+    """(exit status, what was said) of `ianvs run`, again with the folders of packages that the try before missed."""
+    options = ("--jobs", "1", "--device", "cpu", "--quiet", "--set", f"limits.memory_mb={limits.memory_mb}")
+    for _ in range(_TRIES):
+        status, said = _ianvs(("run", "-f", str(file), *options), environment, limits, copy.parent / "log.txt")
+        beside = [one for found in _BESIDE.findall(said) for one in _folders(found, copy / job)]
+        if status != 2 or not beside:
+            break
+        environment["PYTHONPATH"] = os.pathsep.join([*dict.fromkeys(beside), environment["PYTHONPATH"]])
+    return status, said
 
 
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
@@ -162,20 +173,23 @@ def _no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _scores(folder: Path, metrics: Sequence[str]) -> tuple[int, str] | None:
-    """(configurations, a metric with its smallest and largest value); None: one has no score that is a number."""
-    table = folder / "rank" / "all_rank.csv"
-    if not table.is_file():
-        return None
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    columns = {name: [_number(row.get(name, "")) for row in rows] for name in metrics}
-    finite = {name: values for name, values in columns.items() if values and all(map(math.isfinite, values))}
+def _scores(folder: Path, metrics: Sequence[str]) -> list[dict[str, float]]:
+    """Of each configuration its metrics; nan: none, or no number."""
+    with (folder / "rank" / "all_rank.csv").open(encoding="utf-8", newline="") as file:
+        return [{name: _number(row.get(name, "")) for name in metrics} for row in csv.DictReader(file)]
+
+
+def _judged(row: Example, rows: Sequence[Mapping[str, float]], over: str) -> Example:
+    """Finished, if a metric is a finite number in all `rows`, and not the same in all: else nobody can tell."""
+    columns = {name: [one[name] for one in rows] for name in rows[0]}
+    finite = {name: values for name, values in columns.items() if all(map(math.isfinite, values))}
     if not finite:
-        return None
+        return _row(row, whose="data", missing="it ends, but no score is a finite number on tiny data")
     name = next((name for name, values in finite.items() if len(set(values)) > 1), next(iter(finite)))
     low, high = min(finite[name]), max(finite[name])
-    return len(rows), f"{name} {low:.4g}" + (f" to {high:.4g}" if high > low else "")
+    if low == high:
+        return _row(row, whose="data", missing=f"it ends, but {name} is {low:.4g} in all of {over}")
+    return _row(row, finishes=True, scores=f"{name} {low:.4g} to {high:.4g} in {over}")
 
 
 def _number(text: str) -> float:
@@ -183,35 +197,3 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
-
-
-def _why(said: str, status: int, copy: Path) -> dict[str, str]:
-    """Whose it is that a command ended in an error, and what is missing, in one line."""
-    if status == 124:
-        return {"whose": "limit", "missing": "it took longer than --seconds"}
-    lines = [line for line in said.splitlines() if not line.startswith("warning: ")]
-    if packages := list(dict.fromkeys(name.partition(".")[0] for line in lines for name, _ in _MISSING.findall(line))):
-        return {"whose": "package", "missing": f"packages: {', '.join(packages)}"}
-    if re.search(r"^Traceback", said, re.MULTILINE) and not re.search(r"^Failed: ", said, re.MULTILINE):
-        return {"whose": "ours", "missing": _first(lines[-1], copy)}  # a command of ours says errors in a line
-    placed = [line for line in lines if _PLACE.match(line)]
-    error = [line for line in lines if re.match(r"[\w.]*(Error|Exception|NotFound)\b|.* failed:|.*Error:", line)]
-    message = _first((placed or error or lines or [f"exit status {status}"])[-1 if not placed else 0], copy)
-    for words, whose in _WHOSE:
-        if re.search(words, message, re.IGNORECASE):
-            return {"whose": whose, "missing": message}
-    return {"whose": "checkout", "missing": message}
-
-
-_WHOSE = (
-    (r"memory", "limit"),
-    (r"api[_ ]?key|connection|resolve|max retries|OpenAI|offline", "service"),
-    (r"the data are missing|record", "data"),
-    (r"internal error|ianvs/(running|exam|kubeedge|results)/", "ours"),
-)
-
-
-def _first(message: str, copy: Path) -> str:
-    line = next((line for line in message.splitlines() if line.strip()), "")
-    short = line.replace(f"{copy.resolve()}/", "").replace(f"{copy}/", "").replace("|", "/").strip()
-    return short if len(short) <= 260 else f"{short[:257]}..."

@@ -35,8 +35,9 @@ MODULE_TYPES = (
     "unseen_sample_re_recognition",
     "aggregation",
     "inference_scheme",
+    "memory",
 )
-"""What modules are called in KubeEdge Ianvs; the last is ours. A paradigm without use for one says so."""
+"""What modules are called in KubeEdge Ianvs; the last two are ours. A paradigm without use for one says so."""
 
 SPLITTING_METHODS = ("default", "shuffled")
 IANVS_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
@@ -164,6 +165,37 @@ class ParadigmSpec(NamedSpec):
     options: Options = field(default_factory=dict)
 
 
+_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "s": 1, "min": 60, "h": 3600, "d": 86400}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+
+
+def _amount(*units: str) -> AfterValidator:
+    """Text such as "16GB" or "2h" as a number of bytes, or of seconds."""
+
+    def read(value: str) -> int:
+        found = _AMOUNT.fullmatch(value.strip())
+        if found is None or found[2] not in units:
+            raise ValueError(f"'{value}' is no amount. Write a number and its unit: {', '.join(units)}.")
+        return math.ceil(float(found[1]) * _UNITS[found[2]])
+
+    return AfterValidator(read)
+
+
+@dataclass(frozen=True)
+class ResourcesSpec(Spec):
+    """What each case of an algorithm takes of a machine. It changes no result, and is no part of a case's identity."""
+
+    gpus: Annotated[int, Field(ge=0)] = 0  # cards for itself; 0: it sees none
+    cpus: Annotated[int, Field(ge=1)] | None = None  # cores; None: as many as the job's `threads`
+    memory: Annotated[int, ReadAs(text=str), _amount("MB", "GB", "TB")] | None = None  # bytes; read from 16GB
+    time: Annotated[int, ReadAs(text=str), _amount("s", "min", "h", "d")] | None = None  # seconds; read from 2h
+
+    def __str__(self) -> str:
+        said = [f"{self.cpus} cpus" if self.cpus else "", f"{self.gpus} gpus" if self.gpus else "no gpu"]
+        said += [f"{self.memory / 1e9:g} GB" if self.memory else "", f"{self.time / 3600:g} h" if self.time else ""]
+        return ", ".join(filter(None, said))
+
+
 @dataclass(frozen=True, kw_only=True)
 class AlgorithmSpec(PlacedSpec):
     """algorithm.yaml: one student; further keys are its paradigm's options. `place` is where the job names it."""
@@ -195,7 +227,9 @@ class AlgorithmSpec(PlacedSpec):
     contract: ContractName = NATIVE
     python: Interpreter = None  # that its plugins live in; None: ours
     environment: EnvironmentSpec | None = None  # from which `python` is made
+    resources: ResourcesSpec | None = None  # of each case; None: as the engine gives them to all
     pretrained_on: Collections = ()  # what its weights were trained on, where their name does not tell
+    stream_cost: Annotated[int, Field(ge=1)] = 1  # chunks of a prequential stream that pass while it learns from one
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
     settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
     name: Annotated[str, NoKey] = ""

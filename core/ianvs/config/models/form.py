@@ -34,6 +34,7 @@ _FORMS: dict[str, type | tuple[type, ...]] = {
     "<text>": str,
     "<list>": list,
     "<mapping>": dict,
+    "<truth>": bool,  # before numbers, which python takes it for
     "<number>": (int, float),
 }
 
@@ -49,6 +50,7 @@ class ReadAs:
     list: object = None
     mapping: object = None
     number: object = None
+    truth: object = None
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         forms = {f"<{name}>": handler.generate_schema(form) for name, form in vars(self).items() if form is not None}

@@ -159,6 +159,8 @@ class EngineSpec(NamedSpec):
 
     name: Annotated[Name, Field(description="the engine: local, inline, ray or one of the author's own")]
     url: FilePath = None  # the author's file that defines it; None for an installed one
+    # Where exams are built before a run: on this machine, or by the engine, where it alone sees the data.
+    checks: Literal["here", "there"] = "here"
     options: Options = field(default_factory=dict)
 
 

@@ -92,13 +92,52 @@ class GateSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class BudgetSpec(Spec):
-    """What a learner may use in a round; None is no limit. over: "fail" ends the case, "mark" marks its row."""
+    """What a learner may use in a round; None is no limit. over: "fail" ends the case, "mark" marks its row.
+
+    stream_seconds: of answering and learning, where the exam asks before it tells. tokens, calls: of a model, as its
+    author counts them.
+    """
 
     memory_samples: Annotated[int, Field(ge=0)] | None = None
     memory_bytes: Annotated[int, Field(ge=0)] | None = None
     passes: Annotated[int, Field(ge=1)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
+    stream_seconds: Annotated[float, Field(gt=0)] | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+    calls: Annotated[int, Field(ge=0)] | None = None
     over: Literal["fail", "mark"] = "fail"
+
+
+@dataclass(frozen=True)
+class PrequentialSpec(Spec):
+    """The exam asks each chunk of a stream before it tells anything of it.
+
+    feedback: what is told of the answers. delay: in chunks. score: a metric by which a single answer is judged; None:
+    what the data type has. near_future: shifts in chunks at which copies are asked ahead, after every
+    `near_future_every`-th chunk. second_pass: a copy of the last model answers the whole stream again. stream_cost: of
+    every algorithm, whatever its file says; None: what that says. window: samples of a windowed mean. start: episodes
+    that count as the beginning of a visit. r_max: the greatest mean score that there is.
+    """
+
+    feedback: Literal["label", "correctness", "score", "text"] = "label"
+    delay: Annotated[int, Field(ge=0)] = 0
+    score: Name | None = None
+    near_future: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False)] = ()
+    near_future_every: Annotated[int, Field(ge=1)] = 1
+    second_pass: bool = False
+    stream_cost: Annotated[int, Field(ge=1)] | None = None
+    window: Annotated[int, Field(ge=1)] = 50
+    start: Annotated[int, Field(ge=1)] = 5
+    r_max: Annotated[float, Field(gt=0)] = 1.0
+
+    def cost(self, own: int) -> int:
+        """The relative complexity of an algorithm that says `own` of itself."""
+        return own if self.stream_cost is None else self.stream_cost
+
+
+def _prequential(given: PrequentialSpec | bool) -> PrequentialSpec | None:
+    """`true` is all defaults, `false` is no such exam."""
+    return (PrequentialSpec() if given else None) if isinstance(given, bool) else given
 
 
 def _one_list(given: list[MetricSpec] | dict[str, list[MetricSpec]]) -> tuple[MetricSpec, ...]:
@@ -138,6 +177,12 @@ class TestEnvSpec(PlacedSpec):
     gate: Annotated[GateSpec | None, Field(validation_alias="model_eval")] = None
     name: Annotated[Name, absent_is("")] = ""
     budget: BudgetSpec | None = None
+    prequential: Annotated[
+        PrequentialSpec | None,
+        ReadAs(mapping=PrequentialSpec, truth=bool),
+        AfterValidator(_prequential),
+        absent_is(None),
+    ] = None
     linear_probe: bool = False  # whether features are examined after every round
     task_scores: bool = False  # whether scores of all classes are asked for, to be looked at under the mask of a task
     teacher_forced: bool = False  # whether a language model is asked what it makes of the true replies
@@ -189,6 +234,14 @@ class TestEnvSpec(PlacedSpec):
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
         yield from conflicting_sources(data)
+        if at(data, "prequential") not in (None, False):
+            for key in ("model_eval", "linear_probe"):
+                if at(data, key) not in (None, False):
+                    yield Slip(
+                        f"'{key}' looks at a round's data before they are answered, and `prequential` asks first. Keep "
+                        "one of them.",
+                        (key,),
+                    )
         metrics = list(leaves(data, "metrics"))
         asked = (
             ((*path, "name"), metric if isinstance(metric, str) else at(metric, "name"), at(metric, "of"))

@@ -27,7 +27,8 @@ class Conversation:
 
     pictures: one for each mark <image> in what the user says, in order; left_out: how many belong to it and are not
     taken. references: further right replies to the last turn. unlearnt: turns, from 0 on, whose replies are not to be
-    learnt. form: the name of its form.
+    learnt. form: the name of its form. fact: what it asks for, the same in all wordings. feedback: what is said of
+    answers to it, where an exam tells that in words.
     """
 
     system: str | None
@@ -39,6 +40,8 @@ class Conversation:
     unlearnt: tuple[int, ...] = ()
     form: str = ""
     left_out: int = 0
+    fact: str = ""
+    feedback: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Form:
             tuple(unlearnt),
             self.name,
             max(len(names), 1) if pictured and files is None else 0,
+            *(str(record.get(field) or "") for field in ("fact", "feedback")),
         )
 
 

@@ -106,7 +106,7 @@ def conversations_listing(
 def _marks(said: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
     """What of them up to ianvs 0.2 was no conversation, or was left out of one."""
     new = {form.name for form in forms.known if form.when is not None}
-    found = {name for name in ("references", "unlearnt") if any(getattr(one, name) for one in said)}
+    found = {name for name in ("references", "unlearnt", "fact", "feedback") if any(getattr(one, name) for one in said)}
     return tuple(sorted(found | ({one.form for one in said} & new)))
 
 
@@ -119,6 +119,8 @@ def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequen
         domains=None if domains is None else np.array(domains, dtype=str),
         topics=topics_of(said),
         references=references_of(said),
+        facts=told_of(said)[0],
+        feedback=told_of(said)[1],
     )
 
 
@@ -152,6 +154,16 @@ def topics_of(said: Iterable[Conversation]) -> NDArray[np.str_] | None:
     """(N,) the topic of each conversation, "" where none is written; None where none has one."""
     topics = [one.topic for one in said]
     return np.array(topics, dtype=str) if any(topics) else None
+
+
+def told_of(said: Iterable[Conversation]) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None]:
+    """((N,) what each conversation asks for, (N,) what is said of answers to it), each None where none says so."""
+    both = [(one.fact, one.feedback) for one in said]
+    facts, feedback = zip(*both, strict=True) if both else ((), ())
+    return (
+        np.array(facts, dtype=str) if any(facts) else None,
+        np.array(feedback, dtype=str) if any(feedback) else None,
+    )
 
 
 def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:

@@ -24,6 +24,10 @@ class Samples:
     topics: (N,) what each sample is about, "" where that isn't known; None where the source knows none. Scores are
     broken down by it.
     references: (N,) lists of further right replies to the last turn of each conversation; None where there are none.
+    facts: (N,) names of what each sample asks for, the same in all its wordings and whatever the answer is by then;
+    None where the source knows none. feedback: (N,) what a learner is told in words where the exam gives feedback in
+    texts, "" where the source has none. subjects: (N,) what a stretch of the samples in their order is about, which may
+    come back; None: that is the topics.
     """
 
     x: NDArray[Any]
@@ -32,6 +36,9 @@ class Samples:
     domains: NDArray[np.str_] | None = None
     topics: NDArray[np.str_] | None = None
     references: NDArray[Any] | None = None
+    facts: NDArray[np.str_] | None = None
+    feedback: NDArray[Any] | None = None
+    subjects: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class Listing:
     classes: tuple[str, ...] | None = None  # names that the source itself brings for integer labels
     given: NDArray[Any] | None = None  # (N,) what each sample goes by where it was written, "" for nothing
     marks: tuple[str, ...] = ()  # what a later version reads of the same files; part of what they are
+    # Of texts, (N,) by the names of Samples' columns: what else is written of each, "" for nothing.
+    about: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
 
     def __len__(self) -> int:
@@ -63,7 +65,10 @@ class Listing:
     def take(self, keep: NDArray[Any]) -> Listing:
         """The samples at `keep` (positions or a mask), in that order."""
         given = None if self.given is None else self.given[keep]
-        return replace(self, given=given, **{name: getattr(self, name)[keep] for name in (*_COLUMNS, "origins")})
+        about = {name: values[keep] for name, values in self.about.items()}
+        return replace(
+            self, given=given, about=about, **{name: getattr(self, name)[keep] for name in (*_COLUMNS, "origins")}
+        )
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:

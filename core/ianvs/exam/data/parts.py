@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,6 @@ class Held:
         return self._values if rows is None else self._values[rows]
 
 
-@runtime_checkable
 class LazyColumn(Protocol):
     """(N, ...) rows that are read, and perhaps decoded, when they are asked for, up to `close`.
 
@@ -163,6 +162,11 @@ class LazyColumn(Protocol):
     def close(self) -> None: ...
 
 
+def is_lazy(column: ColumnData) -> TypeGuard[LazyColumn]:
+    """Whether it is one; a check of the protocol itself takes as long as a small batch."""
+    return hasattr(column, "workers")
+
+
 class Picked:
     """Some rows of a column."""
 
@@ -171,7 +175,7 @@ class Picked:
         self.shape: tuple[int, ...]
         self.dtype: np.dtype[Any]
         self.workers: int
-        if isinstance(column, LazyColumn):
+        if is_lazy(column):
             self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
 
     @property
@@ -186,7 +190,7 @@ class Picked:
 
     def read(self, rows: Positions) -> NDArray[Any]:
         column, rows = self._column, self._rows[rows]
-        return column.read(rows) if isinstance(column, LazyColumn) else column.gather(rows)
+        return column.read(rows) if is_lazy(column) else column.gather(rows)
 
     def close(self) -> None:
         """It is the column's own end that counts."""

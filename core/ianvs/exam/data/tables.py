@@ -26,6 +26,8 @@ SAMPLE_COLUMNS = ("image", "path", "file", "x", "img", "pixel_values")
 LABEL_COLUMNS = ("label", "y", "target", "class", "answer", "labels")
 TEXT_COLUMN = "question"
 DOMAIN_COLUMN = "domain"
+_ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
+"""Columns that tell what a text is about, and what is said of its answers: the columns of Samples by their names."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     if chosen is not None and numbers is None and not str(table.rows[0].get(chosen)).lower().endswith(PICTURE_SUFFIXES):
         text = chosen
     if text is not None:
-        return table_listing(table, "text", column(table.values(text)), "text", column(values), domains)
+        listing = table_listing(table, "text", column(table.values(text)), "text", column(values), domains)
+        about = {to: _written(table, name) for name, to in _ABOUT.items() if name in table.columns and name != text}
+        return replace(listing, about=about, marks=tuple(about))
     if numbers is not None:
         return table_listing(table, "arrays", numbers, "class", written, domains)
     if sample is None:
@@ -159,6 +163,10 @@ def no_sample_column(table: Table, features: Sequence[str], odd: tuple[int, str]
         "the column by `input` in the dataset."
     )
     return Problem(message, table.place(odd[0]) if odd else Place(table.path))
+
+
+def _written(table: Table, name: str) -> NDArray[np.str_]:
+    return np.array([str(row.get(name) or "").strip() for row in table.rows], dtype=str)
 
 
 def _numbers(table: Table, features: Sequence[str]) -> tuple[NDArray[np.float32] | None, tuple[int, str] | None]:

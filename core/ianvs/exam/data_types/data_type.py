@@ -121,6 +121,23 @@ class DataType:
         """`about`, which knows the classes, with what metrics see of `said` and of `truth`, the stored or every one."""
         return replace(about, y_true=truth, y_pred=said.labels, probe=said.extras.get("probe"))
 
+    # --- single answers, in exams that ask before they tell ------------------------------------------------------
+
+    def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
+        """(N,) what each checked answer is worth, 0 to 1. Raises PluginError where nothing says that."""
+        raise PluginError(
+            f"nothing says what a single answer to {self.name} data is worth. Name a metric that does: `prequential: "
+            "{score: ...}` in the testenv."
+        )
+
+    def answer_names(self, answers: Any) -> list[Any] | None:
+        """(N,) what labels or checked answers are called: the same name, the same answer. None: they have no names."""
+        return None
+
+    def in_words(self, label: Any, classes: tuple[str, ...]) -> str:
+        """A label as a reader understands it."""
+        return str(label)
+
     def misfit(self, metric: str, error: Exception) -> str:
         """What to say of a metric that fails on perfect answers."""
         said = str(error).removesuffix(".")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.types import Curve, ScoreMatrix
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.stream_record import StreamRecord
 
 _BESIDE_R = ("untrained", "joint", "single_task", "curve")
 
@@ -72,6 +73,18 @@ def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_OfScor
     def define(function: Score) -> Metric:
         summary = _first_line(function)
         return Metric(name, "score", summary, source=source, formula=formula, function=function, **more)
+
+    return define
+
+
+def stream_metric(
+    name: str, *, formula: str, source: str, higher_is_better: bool = True, needs: tuple[str, ...] = ()
+) -> Callable[[Callable[[StreamRecord], float]], Metric]:
+    """Decorate a function of `StreamRecord`. The rest is as in `Metric`."""
+
+    def define(function: Callable[[StreamRecord], float]) -> Metric:
+        summary = _first_line(function)
+        return Metric(name, "stream", summary, higher_is_better, source, formula, needs=needs, function=function)
 
     return define
 

@@ -114,7 +114,8 @@ class Metric:
     """A metric that the leaderboard can show.
 
     level: "score" is a function of EvaluationRecord (a number, or a mapping of parts to numbers); "matrix" is a
-    function of ScoreMatrix (a number; nan when undefined); "system" is measured by the runner and has no function.
+    function of ScoreMatrix (a number; nan when undefined); "stream" is a function of StreamRecord (likewise); "system"
+    is measured by the runner and has no function.
     """
 
     name: str
@@ -124,7 +125,7 @@ class Metric:
     source: str = ""  # citation
     formula: str = ""
     aliases: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"; of a score "hierarchy"
+    needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task", "stateless"; of a score "hierarchy"
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
     pooled: bool = False  # a "score" of the samples of all test sets together: its matrix has one column
     asks: tuple[str, ...] = ()  # of a "score": questions whose answers it reads, which the testenv has to ask
@@ -140,6 +141,8 @@ class Metric:
     configure: Callable[[MetricSpec], Metric] | None = field(default=None, compare=False, repr=False)  # by its options
     # The same metric computed on a device, "auto", "cpu" or "cuda"; None where it makes no difference.
     on_device: Callable[[str], Metric] | None = field(default=None, compare=False, repr=False)
+    # Of a "stream" that asks ahead: the same at one shift, which a testenv writes behind an @.
+    at_shift: Callable[[Metric, int], Metric] | None = field(default=None, compare=False, repr=False)
     missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)  # here, and what to do
     direction_known: bool = True  # False: nobody says which is better; `higher_is_better` is then a guess to sort by
 

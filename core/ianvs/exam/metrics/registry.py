@@ -14,7 +14,7 @@ from ianvs.plugins.loader import Loaded, brought, load
 GROUP = "ianvs.metrics"
 """The group of entry points by which packages bring metrics, ianvs its own; each names a tuple of them."""
 
-_LEVELS = ("score", "matrix", "system")
+_LEVELS = ("score", "matrix", "stream", "system")
 
 
 def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
@@ -24,7 +24,7 @@ def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
 
 
 def metrics() -> tuple[Metric, ...]:
-    """All metrics: scores, then those over a score matrix, then system; ianvs's own before those of other packages."""
+    """All metrics: scores, those over a score matrix, of streams, system; ours before those of other packages."""
     found, _ = brought(GROUP, Metric)
     return tuple(sorted((metric for metric, _ in found), key=lambda metric: _LEVELS.index(metric.level)))
 
@@ -45,6 +45,9 @@ def find(name: str) -> Metric | None:
     Raises PluginError where two packages define it.
     """
     found = _of_name(name)
+    base, _, shift = name.rpartition("@")
+    if not found and shift.isdecimal() and (ahead := find(base)) is not None and ahead.at_shift is not None:
+        return ahead.at_shift(ahead, int(shift))
     if len(found) > 1:
         who = " and by ".join(whose(point) for _, point in found)
         raise PluginError(f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.")

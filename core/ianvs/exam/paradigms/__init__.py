@@ -14,6 +14,7 @@ from ianvs.exam.paradigms.lifelong import LifelongLearning
 from ianvs.exam.paradigms.link import Link
 from ianvs.exam.paradigms.paradigm import Context, DetectsUnseen, Paradigm, Session
 from ianvs.exam.paradigms.single_model import IncrementalLearning, Joint, SingleTaskLearning, Solo
+from ianvs.exam.paradigms.test_time import Stateless, TestTimeLearning
 from ianvs.plugins.loader import Loaded, load
 
 __all__ = [
@@ -40,8 +41,10 @@ _ALL: tuple[type[Paradigm], ...] = (
     FederatedLearning,
     FederatedClassIncrementalLearning,
     JointInference,
+    TestTimeLearning,
     Joint,
     Solo,
+    Stateless,
 )
 PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType({paradigm.name: paradigm for paradigm in _ALL})
 

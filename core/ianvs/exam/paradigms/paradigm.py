@@ -146,8 +146,10 @@ class Paradigm(Protocol):
     module that it works with the protocol that the author's class has to satisfy, `Protocol | None` for one that may be
     left out. measures: what it reports beside scores, each a column. as_one: the exam comes as one round, with one test
     set for each domain or a single one. reference: others are compared with it; no rules on passes, budget or gate are
-    for it. pictures: kinds of charts that reports draw of it, the most telling first: "how sure", "learning",
-    "training" (what learners tell), "stability", "costs", "matrices", and "against NAME", a metric.
+    for it. hears_feedback: what `feed` yields of a stream that is asked before it is told is `Told`, not training data.
+    stateless: its modules are reset before each question, and told nothing. pictures: kinds of charts that reports
+    draw of it, the most telling first: "how sure", "learning", "training" (what learners tell), "stability", "costs",
+    "matrices", and "against NAME", a metric.
     """
 
     name: ClassVar[str]
@@ -156,6 +158,8 @@ class Paradigm(Protocol):
     measures: ClassVar[Mapping[str, Measure]] = {}
     as_one: ClassVar[bool] = False
     reference: ClassVar[bool] = False
+    hears_feedback: ClassVar[bool] = False
+    stateless: ClassVar[bool] = False
     pictures: ClassVar[tuple[str, ...]] = ("how sure", "learning", "training", "stability", "costs", "matrices")
 
     def steps(self, session: Session) -> Sequence[str]:

@@ -16,6 +16,9 @@ def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ..
         ("memory_bytes", result.memory_bytes, budget.memory_bytes),
         ("passes", result.passes, budget.passes),
         ("round_seconds", round(result.train_seconds, 3), budget.round_seconds),
+        ("stream_seconds", round(result.answer_seconds + result.feedback_seconds, 3), budget.stream_seconds),
+        ("tokens", result.measures.get("tokens"), budget.tokens),
+        ("calls", result.measures.get("calls"), budget.calls),
     )
     return tuple(
         f"{name} {used:g} in round {result.index}, the budget is {limit:g}"
@@ -26,11 +29,16 @@ def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ..
 
 def unmeasured(budget: BudgetSpec | None, rounds: Sequence[RoundResult]) -> tuple[str, ...]:
     """What of the budget can't be held against a learner, in words."""
-    if budget is None or (budget.memory_samples is None and budget.memory_bytes is None) or not rounds:
+    if budget is None or not rounds:
         return ()
-    if any(round_.memory_samples is not None for round_ in rounds):
-        return ()
-    return ("it declares no `memory`, so that the budget of memory was not measured",)
+    found = []
+    of_memory = budget.memory_samples is not None or budget.memory_bytes is not None
+    if of_memory and all(round_.memory_samples is None for round_ in rounds):
+        found.append("it declares no `memory`, so that the budget of memory was not measured")
+    for name in ("tokens", "calls"):
+        if getattr(budget, name) is not None and all(name not in round_.measures for round_ in rounds):
+            found.append(f"it counts no {name}, so that their budget was not measured")
+    return tuple(found)
 
 
 def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:

@@ -67,6 +67,7 @@ def open_exam(
         splitting_method=splitting_method,
         as_one=as_one,
         type_spec=testenv.dataset.data_type,
+        asks_first=testenv.prequential is not None,
     )
 
 
@@ -79,20 +80,24 @@ def build_exam(
     splitting_method: str = "default",
     as_one: bool = False,
     type_spec: DataTypeSpec | None = None,
+    asks_first: bool = False,
 ) -> Exam:
     """The exam on `dataset`. Raises ConfigError at the place of the slip.
 
     Without a scenario as in Ianvs: `using` gives one round per domain in that order; else the samples are cut into
     `incremental_rounds` parts: by "default" in the order of the file, with "shuffled" stratified, with a fixed seed.
     Where `using` names domains that the samples don't know, the test samples are cut likewise, a test set a round.
-    With `as_one` there is one round of everything.
+    With `as_one` there is one round of everything. asks_first: whether it has to be a stream, with labels.
     """
     if as_one:
         return _as_one(dataset, scenario, using, type_spec)
     opened = None if scenario is None else _opened(scenario)
     request = ScenarioRequest(dataset, scenario, using, _rounds(opened, incremental_rounds, using), type_spec)
     if opened is not None:
-        return _deliverable(opened.build(request), request)
+        exam = _deliverable(opened.build(request), request)
+        return _askable(exam, request) if asks_first else exam
+    if asks_first:
+        refuse(request, "`prequential` needs a stream, and nothing says how the data arrive. Set a `scenario`.")
     if splitting_method not in SPLITTING_METHODS:
         hint = closest(splitting_method, SPLITTING_METHODS)
         message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
@@ -188,6 +193,17 @@ def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
             message = f"`batch` is {batch}, more than the samples of {shortest.name}, the shortest round"
             message = f"{message}: a chunk may run over the end of a round, not over a whole one"
             refuse(request, f"{message}. Set `batch` to {len(shortest.train)} or less.", "batch")
+    return exam
+
+
+def _askable(exam: Exam, request: ScenarioRequest) -> Exam:
+    """`exam`, if it can ask before it tells."""
+    if exam.stream is None:
+        refuse(
+            request, f"`prequential` needs a stream: {exam.rules.scenario} hands over whole rounds. Set its `batch`."
+        )
+    if not exam.rules.training_labels:
+        refuse(request, f"`prequential` tells labels, and {exam.rules.scenario} hides them. Take it out.")
     return exam
 
 

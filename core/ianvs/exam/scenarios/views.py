@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
-from ianvs.exam.data.parts import ColumnData, LazyColumn, Picked
+from ianvs.exam.data.parts import ColumnData, Picked, is_lazy
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +48,7 @@ class _View:
         """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
         self._open = False
         for column in self._columns.values():
-            if isinstance(column, LazyColumn):
+            if is_lazy(column):
                 column.close()
         self._columns.clear()
         self._gathered.clear()
@@ -113,7 +113,7 @@ class _View:
         key = (column, device)
         if key not in self._resident:
             held = self._columns[column]
-            if isinstance(held, LazyColumn) and column not in self._gathered:
+            if is_lazy(held) and column not in self._gathered:
                 from ianvs.exam.scenarios.lazy_rows import LazyRows
 
                 with torch.inference_mode(False):
@@ -126,7 +126,7 @@ class _View:
     def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
         """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
         self._require_open()  # it may have ended between the call and the first batch
-        lazy = [held for column in columns if isinstance(held := self._columns[column], LazyColumn)]
+        lazy = [held for column in columns if is_lazy(held := self._columns[column])]
         small = not lazy and sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
 
@@ -165,7 +165,7 @@ class _View:
         if known is not None:
             values = known[rows.numpy()]
         else:
-            values = held.read(rows.numpy()) if alone and isinstance(held, LazyColumn) else held.gather(rows.numpy())
+            values = held.read(rows.numpy()) if alone and is_lazy(held) else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
 
 
@@ -223,7 +223,7 @@ class TrainView(_View):
         """Class indices among the labels; None where labels are no classes."""
         self._require_open()
         column = self._columns["y"]
-        if isinstance(column, LazyColumn) and len(column.shape) > 1:
+        if is_lazy(column) and len(column.shape) > 1:
             return None
         labels = column.gather() if self._labelled else np.empty(0, np.int64)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
@@ -323,13 +323,13 @@ class TestView(_View):
 
     def __iter__(self) -> Iterator[Any]:
         self._require_open()
-        lazy = isinstance(self._columns["x"], LazyColumn)
+        lazy = is_lazy(self._columns["x"])
         return map(self.__getitem__, range(len(self))) if lazy else iter(self.x)
 
     def __getitem__(self, index: Any) -> Any:
         self._require_open()
         column = self._columns["x"]
-        if not isinstance(column, LazyColumn) or "x" in self._gathered:
+        if not is_lazy(column) or "x" in self._gathered:
             return self.x[index]
         rows = np.arange(len(self))[index]
         return column.gather(rows) if rows.ndim else column.gather(rows[None])[0]
@@ -347,6 +347,82 @@ class TestView(_View):
 
         self._require_batches(batch_size)
         return self._batches(("x",), torch.arange(self._count), batch_size, device)
+
+
+class Told(_View):
+    """What a learner is told of its own answers in an exam that asks before it tells (`prequential`).
+
+    x: (N, ...) the questions as they were asked. answers: (N,) what was said to them. kind: of the feedback, which is
+    (N,) in one of: labels, of the data's form; correct, bool; scores, float; texts, str. episodes: (N,) numbers of the
+    questions in the stream, from 0. delay: chunks between an answer and this.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, ColumnData],
+        *,
+        kind: str,
+        name: str,
+        episodes: NDArray[np.int64],
+        delay: int = 0,
+    ) -> None:
+        """columns: "x", "answers", and "told", what the feedback is."""
+        super().__init__(f"what was told of {name} is not available after the call; keep what you need.", columns)
+        self.kind, self.episodes, self.delay = kind, episodes, delay
+        self.whole = self
+
+    @property
+    def passes(self) -> int:
+        return 1
+
+    @property
+    def answers(self) -> NDArray[Any]:
+        """(N,) what was answered, of the form of predictions."""
+        return self._column("answers")
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """(N,) the right answers, as `y` of training data has them."""
+        return self._told("label")
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """(N,) whether each answer was right."""
+        return self._told("correctness")
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """(N,) what each answer is worth."""
+        return self._told("score")
+
+    @property
+    def texts(self) -> NDArray[Any]:
+        """(N,) what is said of each answer."""
+        return self._told("text")
+
+    @property
+    def classes(self) -> tuple[int, ...] | None:
+        """Class indices among the labels; None where none are told."""
+        if self.kind != "label" or (labels := self.labels).ndim != 1 or labels.dtype.kind not in "iu":
+            return None
+        return tuple(label for label in np.unique(labels).tolist() if label >= 0)
+
+    def _told(self, kind: str) -> NDArray[Any]:
+        self._require_open()
+        if kind != self.kind:
+            raise ExamRuleError(
+                f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `feedback: {self.kind}` in the "
+                "testenv's `prequential`. `.kind` says which."
+            )
+        return self._column("told")
+
+
+_IN_WORDS = {
+    "label": "the right answer (`.labels`)",
+    "correctness": "whether an answer was right (`.correct`)",
+    "score": "what an answer is worth (`.scores`)",
+    "text": "what is said of an answer (`.texts`)",
+}
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:

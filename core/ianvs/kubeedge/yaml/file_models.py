@@ -118,13 +118,15 @@ class _Metric(PlacedSpec):
 
     name: Annotated[Name, Field(description="the metric's name")]
     url: AnyPath = None
+    higher_is_better: bool | None = None  # of a registered function; None: nobody says. Ianvs ignores this key
 
     def specs(self) -> Iterator[MetricSpec]:
         """The metric; behind one that Ianvs computes by a formula of its own, this formula under a name of its own."""
         names = [self.name, f"Ianvs_{self.name}"] if self.url is None else [self.name]
         place = self.places.get("name", self.place)
         for name in names if names[-1] in KUBEEDGE_FORMULAS else names[:1]:
-            yield MetricSpec(name, self.url, place=place, places=self.places)
+            said = {} if self.higher_is_better is None else {"higher_is_better": self.higher_is_better}
+            yield MetricSpec(name, self.url, options=said, place=place, places=self.places)
 
 
 @dataclass(frozen=True, kw_only=True)

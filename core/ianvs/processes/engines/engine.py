@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import os
+import queue
 import subprocess
 import sys
 import time
@@ -12,6 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
+
+from ianvs.base.errors import IanvsError
+from ianvs.config.spec import ResourcesSpec
 
 EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
@@ -50,6 +54,7 @@ class Task:
     Both are pickled for the process. The function's output goes to `log`. environment: variables set before the
     function is called, such as those for the visible accelerators. files: None for a task without files.
     secrets: texts that must not reach the log; anything that looks like a secret is hidden, too (ianvs.base.secrets).
+    resources: what it takes of a machine, where its algorithm says so; else what the engine gives to each.
     """
 
     key: str
@@ -59,21 +64,44 @@ class Task:
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Files | None = None
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    resources: ResourcesSpec | None = None
 
 
 @dataclass(frozen=True)
 class Event:
     """Something that happened to a task.
 
-    started   payload: process id
+    queued    payload: why it waits, in the words of the system that has it. At any time before `started`, and again
+              whenever the reason is another. An engine that starts tasks at once never says so.
+    started   payload: process id, on whatever machine. Before all that the task itself says.
     progress  payload: whatever the task reports, small
     result    payload: what the function returned (None is not sent)
+    lost      payload: why, in words. The place where it ran was taken away or is gone: a node that fails, a job whose
+              time is over, preemption. That is no fault of the task, which may be submitted again. `ended` follows.
     ended     payload: exit code, negative for the signal that killed it. Always the last event of a task.
     """
 
     key: str
-    kind: Literal["started", "progress", "result", "ended"]
+    kind: Literal["queued", "started", "progress", "result", "lost", "ended"]
     payload: Any = None
+
+
+class Mailbox:
+    """Events on their way from an engine's threads to its `events`; an error among them is raised there."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Event | IanvsError] = queue.SimpleQueue()
+        self.put = self._queue.put
+
+    def take(self, timeout: float) -> list[Event]:
+        found: list[Event] = []
+        with contextlib.suppress(queue.Empty):
+            told = self._queue.get(timeout=timeout)
+            while isinstance(told, Event):
+                found.append(told)
+                told = self._queue.get_nowait()
+            raise told
+        return found
 
 
 class Reporter(Protocol):
@@ -116,7 +144,8 @@ class Workload:
     unknown. threads: CPU threads of each. preload: modules that tasks will need, such as torch, and functions
     to call, "module:function". device: "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use, as
     named in CUDA_VISIBLE_DEVICES. cases_per_gpu: how many share a card. code: files and folders of authors that tasks
-    read, for workers that don't see them.
+    read, for workers that don't see them. workspace: where all tasks read and write, and an engine may keep files
+    of its own while it is open; None: tasks have no files in common. resources: all that tasks may ask for.
     """
 
     jobs: int | None = None
@@ -127,6 +156,8 @@ class Workload:
     gpus: tuple[int | str, ...] = ()
     cases_per_gpu: int = 1
     code: tuple[Path, ...] = ()
+    workspace: Path | None = None
+    resources: tuple[ResourcesSpec | None, ...] = (None,)
 
     @property
     def slots(self) -> int:
@@ -139,18 +170,21 @@ class Engine(ABC):
     """Runs tasks somewhere, at least once each; a case's directory belongs to one live process at a time.
 
     The constructor takes a Workload, followed by the engine's options as keyword arguments. An engine transports
-    status, never results: tasks write these to files themselves. `submit` does not block. Every task ends with
-    exactly one "ended" event, whatever its process does. After `close` no process of a task is running. Every engine
-    passes tests/contracts/engines.
+    status, never results: tasks write these to files themselves. `submit` does not block, and a task begins and goes on
+    though nobody calls `events`, unless it runs in this very process. Every task ends with exactly one "ended" event,
+    whatever its process does. After `close` no process of a task is running. Every engine passes
+    tests/contracts/engines.
 
     slots: how many tasks run at a time. gpus: cards among which the caller distributes tasks, by their environment; ()
     if the engine assigns cards itself. isolates: whether tasks have separate processes. seals: whether a task may
-    fork the processes that keep the exam from its learner; if not, learners run in the task's own process.
+    fork the processes that keep the exam from its learner; if not, learners run in the task's own process. elsewhere:
+    whether tasks run on machines that the engine finds, and of which nothing is known here.
     """
 
     slots: int
     gpus: tuple[int | str, ...] = ()
     isolates: ClassVar[bool] = True
+    elsewhere: ClassVar[bool] = False
     seals: bool = True
 
     @abstractmethod
@@ -206,13 +240,17 @@ def call_target(target: str) -> Callable[..., object]:
     return function
 
 
-def start_python(target: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    """A new python, which sees the modules that this one does, and calls `target` with `arguments`.
+def python_command(target: str, *arguments: str) -> list[str]:
+    """What starts a python that sees the modules which this one does, and calls `target` with `arguments`."""
+    return [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), target, *arguments]
 
-    It has a session of its own: a Ctrl-C in the terminal reaches the supervisor alone. options: of Popen.
+
+def start_python(target: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """A new python, as `python_command` describes it, in a session of its own.
+
+    So a Ctrl-C in the terminal reaches the supervisor alone. options: of Popen.
     """
-    command = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), target, *arguments]
-    return subprocess.Popen(command, start_new_session=os.name != "nt", **options)
+    return subprocess.Popen(python_command(target, *arguments), start_new_session=os.name != "nt", **options)
 
 
 def thread_limits(threads: int) -> dict[str, str]:

@@ -81,12 +81,12 @@ class ForkEngine(Engine):
             self._gone = True
 
     def events(self, timeout: float) -> list[Event]:
-        deadline = time.monotonic() + (timeout if self._ready else max(timeout, _START_SECONDS))
+        began = time.monotonic()
         while not self._found:
             if self._gone:
                 self._begin_anew()
                 continue
-            left = deadline - time.monotonic()
+            left = began + (timeout if self._ready else max(timeout, _START_SECONDS)) - time.monotonic()
             ready, _, _ = select.select([self._channel], [], [], max(0.0, left))
             if not ready:
                 break

@@ -6,7 +6,6 @@ docs/decisions/001-engine.md says why not multiprocessing. What a task starts is
 import contextlib
 import os
 import pickle
-import queue
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +14,7 @@ import uuid
 from pathlib import Path
 
 from ianvs.processes.engines.capped_log import BLOCK, CappedFile
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload, start_python, thread_limits
+from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, start_python, thread_limits
 from ianvs.processes.engines.spawned import MARK, end_marked
 from ianvs.processes.engines.temporary import own_folder, sweep
 
@@ -32,7 +31,7 @@ class SpawnEngine(Engine):
         self.slots, self.gpus = workload.slots, workload.gpus
         self._workload = workload
         self._children: dict[str, _Child] = {}
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events = Mailbox()
         sweep()
         self._folder = own_folder()  # of the temporary files of all tasks
 
@@ -40,11 +39,7 @@ class SpawnEngine(Engine):
         self._children[task.key] = _Child(task, self._workload, self._folder, self._events)
 
     def events(self, timeout: float) -> list[Event]:
-        found: list[Event] = []
-        with contextlib.suppress(queue.Empty):
-            found.append(self._events.get(timeout=timeout))
-            while True:
-                found.append(self._events.get_nowait())
+        found = self._events.take(timeout)
         for event in found:
             if event.kind == "ended":
                 del self._children[event.key]
@@ -63,7 +58,7 @@ class SpawnEngine(Engine):
 
 
 class _Child:
-    def __init__(self, task: Task, workload: Workload, folder: Path, events: queue.SimpleQueue[Event]) -> None:
+    def __init__(self, task: Task, workload: Workload, folder: Path, events: Mailbox) -> None:
         self._task, self._preload, self._events = task, workload.preload, events
         self._mark = uuid.uuid4().hex
         self._folder = tempfile.mkdtemp(dir=folder)

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,16 @@ def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = Fal
         return found
     if url is None:
         raise PluginError(f"'{name}' is looked for in another interpreter: give the `url` of its file or module.")
+    if once:
+        path = Path(url)
+        return _loaded_once(where, url, name, path.stat().st_mtime_ns if path.is_file() else 0)
     waiting = _WAITING.get(where.python)
     return Loaded(_class(waiting.pop() if waiting else Worker(where.python), where, url, name))
+
+
+@lru_cache(maxsize=1)  # questions about a plugin come one after the other, and a worker takes memory
+def _loaded_once(where: Surroundings, url: str, name: str, changed: int) -> Loaded:
+    return Loaded(_class(Worker(str(where.python)), where, url, name))
 
 
 def start_waiting(python: str, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -23,8 +24,12 @@ class Lock:
         self.python, self.packages = python, packages
 
     @property
-    def identity(self) -> dict[str, object]:
+    def told(self) -> dict[str, object]:
         return {"python": self.python, "packages": self.packages}
+
+    @property
+    def identity(self) -> str:
+        return hashlib.sha256(json.dumps([self.python, self.packages]).encode()).hexdigest()[:20]
 
     def __str__(self) -> str:
         of_interest = [one for one in self.packages if not one.startswith(("pip==", "setuptools==", "wheel=="))]

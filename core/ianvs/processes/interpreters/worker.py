@@ -20,6 +20,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import traceback
 
 _HEADER = struct.Struct("<QI")
@@ -116,7 +117,8 @@ def _told(error):
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
-        if file != __file__ and "site-packages" not in file and not file.startswith((sys.base_prefix, "<")):
+        ours = file == __file__ or frame.f_globals.get("__name__") == "adapter"
+        if not ours and "site-packages" not in file and not file.startswith((sys.base_prefix, "<")):
             place = f"{os.path.basename(file)}:{line}: "
     return kind, place + said
 
@@ -291,6 +293,10 @@ class Worker:
 
     def order_seal(self, body, files):
         """Print to a file of the other side's; leave this process what a copy needs, if there is a filter of calls."""
+        from multiprocessing import synchronize
+
+        for name in ("Lock", "RLock", "Semaphore", "BoundedSemaphore", "Condition", "Event", "Barrier"):
+            setattr(synchronize, name, _without_context(getattr(threading, name)))  # as in ianvs.processes.sealing.seal
         for number in (1, 2):
             os.dup2(files[0], number)
         libc = ctypes.CDLL(None, use_errno=True)
@@ -318,25 +324,13 @@ class Worker:
         site.main()  # packages of the interpreter, after the process was sealed
         url, name = body["url"], body["name"]
         finder = _Kept(body["kept"])
-        if url.endswith(".py"):
-            sys.meta_path.insert(0, finder)
-            sys.path.insert(0, os.path.dirname(url))
-            spec = finder.spec("author_" + os.path.basename(url)[:-3], url)
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module
-            spec.loader.exec_module(module)
+        sys.meta_path.insert(0, finder)
+        adapter = _run(finder.spec("adapter", body["adapter"])) if body["adapter"] else None
+        if hasattr(adapter, "found"):
+            target = adapter.found(url, name)
         else:
-            module = importlib.import_module(url.partition(":")[0])
-            name = url.partition(":")[2] or name
-        if not hasattr(module, name):
-            raise PluginError(f"{os.path.basename(url)} has no '{name}'.")
-        target = getattr(module, name)
-        if body["adapter"]:
-            spec = importlib.util.spec_from_file_location("adapter", body["adapter"])
-            adapter = importlib.util.module_from_spec(spec)
-            sys.modules["adapter"] = adapter
-            spec.loader.exec_module(adapter)
-            target = adapter.adapted(target)
+            target = _named(finder, url, name)
+            target = target if adapter is None else adapter.adapted(target)
         if not callable(target):
             raise PluginError(f"'{name}' is not a class.")
         self._target = target
@@ -428,6 +422,31 @@ class Worker:
             sys.modules["numpy"].random.seed(seed % 2**32)
         if "torch" in sys.modules:
             sys.modules["torch"].manual_seed(seed)
+
+
+def _without_context(kind):
+    return lambda *arguments, ctx=None: kind(*arguments)
+
+
+def _run(spec):
+    """The module."""
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _named(finder, url, name):
+    """What is called `name` in a file, or in a module."""
+    if url.endswith(".py"):
+        sys.path.insert(0, os.path.dirname(url))
+        module = _run(finder.spec("author_" + os.path.basename(url)[:-3], url))
+    else:
+        module = importlib.import_module(url.partition(":")[0])
+        name = url.partition(":")[2] or name
+    if not hasattr(module, name):
+        raise PluginError(f"{os.path.basename(url)} has no '{name}'.")
+    return getattr(module, name)
 
 
 def _parameters(function):

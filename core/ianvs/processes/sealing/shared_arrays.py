@@ -78,6 +78,10 @@ class ArrayWriter:
         self._write(np.ascontiguousarray(values))
         return {"dtype": values.dtype.str, "shape": list(values.shape), "at": at}
 
+    def values(self, values: NDArray[Any] | Sequence[Any]) -> Spec:
+        """Numbers or objects, whichever they are."""
+        return self.array(values) if isinstance(values, np.ndarray) else self.objects(values)
+
     def blob(self, held: bytes) -> tuple[int, int]:
         """Where it lies: (start, length)."""
         at = self._end

@@ -1,14 +1,17 @@
 """Conversations: what was asked, what was expected, and what each method said after each round.
 
-replies.csv has all of it; the page a few questions of each test set.
+replies.csv has all of it; the page a few questions of each test set, the last replies of all rows beside each other.
 """
 
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from heapq import nsmallest
 from itertools import repeat, zip_longest
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +72,11 @@ class AskedTest:
     prompts: Replies | None
     truth: Replies
 
+    @cached_property
+    def drawn(self) -> frozenset[str]:
+        """Names of a few samples, the same for every row. Not the first: those may all be of one kind."""
+        return frozenset(nsmallest(_MOST_QUESTIONS, self.samples, key=lambda one: crc32(f"{self.name} {one}".encode())))
+
     def __iter__(self) -> Iterator[list[Question]]:
         """Those of each sample."""
         prompts = repeat(()) if self.prompts is None else iter(self.prompts)
@@ -116,10 +124,10 @@ class CaseReplies:
     def __init__(self, result: CaseResult, exams: Exams) -> None:
         self._cases = CaseStore(result.directory.parents[1])
         self._id, self._rounds = result.case.id, len(result.rounds)
-        self._questions = exams.questions(self._cases.exam_id(self._id)) or []
+        self.tests = exams.questions(self._cases.exam_id(self._id)) or []
 
     def __bool__(self) -> bool:
-        return bool(self._questions)
+        return bool(self.tests)
 
     @property
     def digest(self) -> str:
@@ -130,7 +138,7 @@ class CaseReplies:
         """Round after round."""
         near = self._similarities() if self else {}
         for index, j, said in self._said():
-            for samples, given, row in zip(self._questions[j], said, near[Asked(j, index)], strict=True):
+            for samples, given, row in zip(self.tests[j], said, near[Asked(j, index)], strict=True):
                 for question, reply, value in zip(samples, given, row.tolist(), strict=False):
                     yield Reply(question, index, reply, value)
 
@@ -139,7 +147,7 @@ class CaseReplies:
         for index in range(self._rounds if self else 0):
             stored = self._cases.predictions(self._id, index)
             yield from (
-                (index, j, Replies(stored[Asked(j)].labels)) for j in range(len(self._questions)) if Asked(j) in stored
+                (index, j, Replies(stored[Asked(j)].labels)) for j in range(len(self.tests)) if Asked(j) in stored
             )
 
     def _similarities(self) -> dict[Asked, NDArray[np.float64]]:
@@ -150,7 +158,7 @@ class CaseReplies:
         metric = find(_SIMILARITY)
         assert metric is not None and metric.function is not None, "it is ours"
         for index, j, said in self._said():
-            record = EvaluationRecord((), self._questions[j].truth, said)
+            record = EvaluationRecord((), self.tests[j].truth, said)
             metric.function(record)
             found[Asked(j, index)] = record.rows[_SIMILARITY]
         self._cases.keep_similarities(self._id, found)
@@ -218,11 +226,12 @@ class PageReplies:
         if one is None or result.case.seed != one.row.seeds[0]:
             return
         counts: dict[str, dict[tuple[str, int], None]] = {}
-        kept = []
-        for reply in CaseReplies(result, self._exams):
+        kept, replies = [], CaseReplies(result, self._exams)
+        drawn = {test.name: test.drawn for test in replies.tests[:_MOST_TESTS]}
+        for reply in replies:
             asked = counts.setdefault(reply.question.test, {})
             name = (reply.question.sample, reply.question.turn)
-            if len(counts) <= _MOST_TESTS and (name in asked or len(asked) < _MOST_QUESTIONS):
+            if name[0] in drawn.get(reply.question.test, ()) and (name in asked or len(asked) < _MOST_QUESTIONS):
                 asked[name] = None
                 kept.append(reply)
         if kept:

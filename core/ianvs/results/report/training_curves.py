@@ -1,4 +1,5 @@
-"""What learners told of themselves while they were trained, such as their loss: lines over the rounds, of each row."""
+"""What learners told of themselves while they were trained, such as their loss, and how a stream that was answered
+before it was told went: lines over the rounds, of each row."""
 
 from collections.abc import Iterator
 
@@ -6,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
+from ianvs.exam.metrics.stream_record import running
 from ianvs.results.report.leaderboard_row import RowKey
 
 _MOST = 400  # points of a line
+OF_STREAM = {"scores": "online accuracy so far", "gains": "gain so far"}
 Array = NDArray[np.float64]
 
 
@@ -19,14 +22,21 @@ class TrainingCurves:
         self._found: dict[str, dict[RowKey, tuple[Array, int, Array, Array]]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
+        for name, values in result.stream.items():
+            if count := len(values):
+                at = np.arange(1, count + 1) / count * len(result.round_names)
+                self._add(OF_STREAM[name], key, np.column_stack([at, running(values)]))
         for name in dict.fromkeys(name for round_ in result.rounds for name in round_.curves):
             both = [(r.index - 1 + share, value) for r in result.rounds for share, value in r.curves.get(name, ())]
-            step = -(-len(both) // _MOST)
-            at, new = np.array(both[step - 1 :: step]).T
-            rows = self._found.setdefault(name, {})
-            first, count, total, squares = rows.get(key, (at, 0, 0 * new, 0 * new))
-            if np.array_equal(first, at):
-                rows[key] = (first, count + 1, total + new, squares + new**2)
+            self._add(name, key, np.array(both))
+
+    def _add(self, name: str, key: RowKey, both: Array) -> None:
+        step = -(-len(both) // _MOST)
+        at, new = both[step - 1 :: step].T
+        rows = self._found.setdefault(name, {})
+        first, count, total, squares = rows.get(key, (at, 0, 0 * new, 0 * new))
+        if np.array_equal(first, at):
+            rows[key] = (first, count + 1, total + new, squares + new**2)
 
     def lines(self) -> Iterator[tuple[str, dict[RowKey, tuple[Array, Array, Array]]]]:
         """Each name, with (E,) rounds so far, mean over seeds and standard deviation of each row."""

@@ -15,8 +15,10 @@ from ianvs.config.spec import BudgetSpec
 from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
+from ianvs.exam.metrics.stream_record import StreamRecord
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
+from ianvs.results.stored.stream_results import of_stream, read_stream
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.store.stored_score import StoredScore, finite, score_curve
 
@@ -24,11 +26,13 @@ from ianvs.store.stored_score import StoredScore, finite, score_curve
 @dataclass(frozen=True)
 class Reference:
     """vectors: by score, (T,) what counts of it. vague: scores of which one is below ten times its own error, too
-    uncertain to divide by. damaged: files of it that can't be believed."""
+    uncertain to divide by. stream: (N,) scores of its answers to a stream. damaged: files of it that can't be
+    believed."""
 
     status: Status = "unfinished"
     vectors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     vague: Set[str] = frozenset()
+    stream: NDArray[np.float64] | None = None
     damaged: tuple[str, ...] = ()
 
 
@@ -74,7 +78,8 @@ class ReferenceScores:
                 if (errors := matrices[name].errors) is not None
                 and (np.abs(vector) < 10 * np.diagonal(errors[1:])).any()
             }
-            self._known[reference, exam] = Reference(result.status, vectors, vague, result.damaged)
+            scores = result.stream.get("scores") if result.status == "finished" else None
+            self._known[reference, exam] = Reference(result.status, vectors, vague, scores, result.damaged)
         return self._known[reference, exam]
 
 
@@ -135,6 +140,10 @@ def read_case(
             left_out[score] = found
         if any(part for row in parts for part in row):
             details[score] = parts
+    asked, stateless = None, references.get("stateless", Reference()).stream
+    if status == "finished" and (case.role == "stateless" or any(one.metric.level == "stream" for one in columns)):
+        first = next((matrices[one.name] for one in columns if one.name in matrices), None)
+        asked = read_stream(store, case.id, rounds, stateless, first)
     numbers: dict[str, float | None] = {}
     blank: list[str] = []
     if status == "finished" and "handed" not in stored:
@@ -142,6 +151,8 @@ def read_case(
             name, metric = column.name, column.metric
             if metric.level == "system":
                 numbers[name] = measured(metric.name, rounds)
+            elif metric.level == "stream":
+                numbers[name] = _of_stream(metric, asked)
             elif column.is_stored and metric.level == "matrix":
                 found = store.score(case.id, column.key, known=state.known)
                 numbers[name] = None if found is None else finite(found.values[-1, -1])
@@ -173,7 +184,7 @@ def read_case(
         bound=bound,
         basemodel=str(stored.get("basemodel", "")),
         rounds=rounds,
-        notes=exam.notes if exam else (),
+        notes=(*(exam.notes if exam else ()), *(() if asked is None or case.role else of_stream(asked))),
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
@@ -182,6 +193,7 @@ def read_case(
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
         samples=samples,
+        stream={} if asked is None else {"scores": asked.scores, "gains": asked.gains},
         sealing=sealing,
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
@@ -203,7 +215,11 @@ def numbers_of(
     """`known`, the numbers of a finished case, with those that come from matrices computed from these instead."""
     found = dict(known)
     for column in columns:
-        if known.get(column.name) is not None and not column.metric.mapping and column.metric.level != "system":
+        if (
+            known.get(column.name) is not None
+            and not column.metric.mapping
+            and column.metric.level not in ("system", "stream")
+        ):
             found[column.name] = _number(column, matrices, some=True)  # what is nan here may be so: it had a number
     return found
 
@@ -218,6 +234,11 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
         return None
     value = metric.function(matrix)
     return None if isinstance(value, Mapping) else finite(value)
+
+
+def _of_stream(metric: Metric, asked: StreamRecord | None) -> float | None:
+    value = None if asked is None or metric.function is None else metric.function(asked)
+    return None if value is None or isinstance(value, Mapping) else finite(value)
 
 
 def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | None:

@@ -57,6 +57,7 @@ class ParadigmFacts:
     """methods: by type of module those that a class of it has to have. needed: types that an algorithm has to list.
 
     as_one, reference: see ianvs.exam.paradigms.Paradigm. by_itself: its answers are not simply those of its base model.
+    hears: it is told of its answers, not handed training data.
     problems: (option, what is wrong with it); "" is the paradigm.
     """
 
@@ -66,6 +67,7 @@ class ParadigmFacts:
     reference: bool = False
     problems: tuple[tuple[str, str], ...] = ()
     by_itself: bool = False
+    hears: bool = False
 
 
 def look_at_plugin(plugin: tuple[str | None, str, Surroundings]) -> Answer:
@@ -134,6 +136,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
         paradigm.reference,
         tuple(problems),
         paradigm.predict is not Paradigm.predict,
+        paradigm.hears_feedback,
     )
 
 

@@ -130,7 +130,8 @@ class Inspector:
             closed = denied_paths(job) if sealed else []
             if sealed and job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
-            self._processes[sealed] = Isolated(closed, allowed_paths(urls, closed), environment, self._engine)
+            opened = allowed_paths(urls, closed, (algorithm.python for algorithm in job.algorithms))
+            self._processes[sealed] = Isolated(closed, opened, environment, self._engine)
         return self._processes[sealed]
 
 

@@ -19,7 +19,7 @@ from ianvs.exam.metrics.registry import foreign_module, metric_header
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
-from ianvs.plugins.source import source_of
+from ianvs.plugins.source import file_digests, source_of
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
@@ -52,6 +52,8 @@ def exam_identity(
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
     facts |= {one.name: True for one in exam.asked}
+    if exam.prequential is not None:
+        facts["prequential"] = {name: value for name, value in vars(exam.prequential).items() if name != "stream_cost"}
     written = [(one.name, one.url) for one in exam.questions]
     written += [(of.name, of.url)] if (of := exam.dataset.data_type) else []
     facts |= {f"source of {name}": source_of(str(url), name) for name, url in written if url is not None}
@@ -79,16 +81,19 @@ def algorithm_identity(
         facts["pictures"] = pictures
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
+    cost = 1 if exam.prequential is None or paradigm.reference else exam.prequential.cost(algorithm.stream_cost)
+    if cost != 1:
+        facts["stream_cost"] = cost
     contract = contract_named(algorithm.contract)
     if job.sealing != "normal" and not contract.runs_cases:
         facts["sealing"] = job.sealing  # it may cost the learner something, or let it do more
     if job.generation.engine == "server" and not contract.runs_cases:
         facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
     if contract.adapter is not None:
-        facts["contract"] = contract.name
+        facts["adapter"] = file_digests(contract.adapter, "adapted")
     if algorithm.python is not None:
         facts["interpreter"] = lock_of(algorithm).identity
-    if contract.runs_cases:
+    if contract.runs_cases or contract.adapter is not None:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts
 

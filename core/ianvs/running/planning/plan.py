@@ -11,7 +11,7 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.contracts import contract_named, contract_of
-from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, TestEnvSpec, secrets_in
+from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, ResourcesSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
@@ -84,6 +84,10 @@ class Plan:
 
     def __iter__(self) -> Iterator[PlannedCase]:
         return self._looked_at(self.cases())
+
+    def taking(self, resources: ResourcesSpec | None) -> Iterator[PlannedCase]:
+        """Those whose algorithm asks for these."""
+        return self._looked_at((case, of) for case, of in self.cases() if of.spec.resources == resources)
 
     def stored(self) -> Iterator[PlannedCase]:
         """Those of which something is stored, in the same order; all others, and there may be a million, are new."""

@@ -5,6 +5,8 @@ trained on it alone. They are ordinary cases of the paradigms `joint` and `solo`
 algorithm names as its `reference`, with those of its hyperparameters that this class takes; so all algorithms with the
 same network, data and seed share one. A class that names none is its own reference: a fresh one that is trained once
 has nothing to remember.
+
+stateless: the algorithm itself, reset before each question of a stream and told nothing, for `gain`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +24,8 @@ from ianvs.store.keys import digest
 
 _PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
 ROLES = tuple(_PARADIGMS)
+STATELESS = "stateless"
+_HAVE_STATELESS = ("incrementallearning", "testtimelearning")  # whose answers are those of the modules that are reset
 
 _Values = Mapping[str, object]
 _Known = tuple[PlannedAlgorithm, Callable[[_Values], _Values]]
@@ -38,7 +42,7 @@ class PlannedReferences:
     def of(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
         """{role: id of the reference case} of a case."""
         found = {}
-        for role in ROLES:
+        for role in (*ROLES, STATELESS):
             known = self.by_student.get(_key(algorithm, role))
             if known is not None and algorithm.is_ranked and not case.role:
                 reference, taken = known
@@ -54,6 +58,11 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
     for student in students:
         if student.paradigm.as_one:
             continue  # it has no rounds to compare
+        if _needs_stateless(student):
+            made = _stateless(job, student)
+            reference, choices = planned.setdefault((made.exam_id, made.identity_digest), (made, {}))
+            by_student[_key(student, STATELESS)] = (reference, dict)
+            choices |= {digest(taken): taken for taken in student.hyperparameters()}
         for role in _needed(student.testenv):
             if (name := job.references.get(role)) is not None:
                 same = (s for s in students if s.testenv is student.testenv and s.drawn == student.drawn)
@@ -73,6 +82,38 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
                 choices.setdefault(digest(taken), taken)
     algorithms = (replace(of, origin=Listed(tuple(choices.values()), of.role)) for of, choices in planned.values())
     return PlannedReferences(tuple(algorithms), by_student)
+
+
+def _needs_stateless(student: PlannedAlgorithm) -> bool:
+    exam = student.testenv
+    asked = exam.prequential is not None and student.spec.paradigm.name in _HAVE_STATELESS
+    return asked and any(STATELESS in metric_header(metric).needs for metric in exam.metrics)
+
+
+def _stateless(job: JobSpec, student: PlannedAlgorithm) -> PlannedAlgorithm:
+    """The student itself, which remembers nothing. It is told nothing, so what is told, and when, is no part of it."""
+    asks = student.testenv.prequential
+    assert asks is not None
+    exam = {**student.exam, "prequential": {"score": asks.score}}
+    spec = replace(
+        student.spec,
+        name=f"{student.spec.name} ({STATELESS} reference)",
+        paradigm=ParadigmSpec(STATELESS, place=student.spec.place),
+    )
+    paradigm = ParadigmFacts(student.paradigm.methods, student.paradigm.needed, reference=True)
+    identity = algorithm_identity(job, student.testenv, spec, paradigm)
+    drawn = student.drawn and replace(student.drawn, group_id=digest({"group": student.drawn.group_id, **exam}))
+    return replace(
+        student,
+        spec=spec,
+        paradigm=paradigm,
+        exam=exam,
+        exam_id=digest(exam),
+        drawn=drawn,
+        identity=identity,
+        identity_digest=digest(identity),
+        origin=Listed((), STATELESS),
+    )
 
 
 def _needed(exam: TestEnvSpec) -> tuple[str, ...]:

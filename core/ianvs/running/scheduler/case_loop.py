@@ -1,5 +1,6 @@
 """The loop over cases: submits them, follows them, ends those that overrun, tries killed ones again."""
 
+import math
 import os
 import signal
 import time
@@ -10,15 +11,16 @@ from pathlib import Path
 
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
-from ianvs.config.spec import JobSpec, LimitsSpec
+from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
 from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
 from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
-from ianvs.store import CaseStore, CodeStore, ExamStore, Study
+from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
 
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 _CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
+MOST_LOSSES = 5  # of a case, without a complete round between them
 _KILL = 9  # SIGKILL, which Windows has no name for
 
 
@@ -30,10 +32,12 @@ class Listener:
     def preparing(self, what: str, fraction: float) -> None: ...
     def said_of(self, what: str, said: str) -> None: ...
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None: ...
+    def queued(self, case: PlannedCase, reason: str) -> None: ...
     def started(self, case: PlannedCase) -> None: ...
     def progressed(self, case: PlannedCase, payload: object) -> None: ...
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
     def retried(self, case: PlannedCase, failure: Failure) -> None: ...
+    def lost(self, case: PlannedCase, reason: str) -> None: ...
     def warned(self, case: PlannedCase, said: str) -> None: ...
     def stopping(self, running: int) -> None: ...
 
@@ -42,6 +46,8 @@ class Listener:
 class _Running:
     planned: PlannedCase
     slot: Slot
+    begun: bool = False
+    lost: str = ""  # why, where it was its machine that ended
     clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
     round: int = 0
     overrun: str = ""  # which limit, in words
@@ -52,6 +58,7 @@ class _Running:
 class CaseLoop:
     """Runs every case of the plan that has something to do. Nothing of a finished case is kept in memory.
 
+    slots: the places of those whose algorithms ask for the same resources, in the order in which they may choose.
     request: makes what a process needs to know of a case.
     """
 
@@ -59,17 +66,21 @@ class CaseLoop:
         self,
         engine: Engine,
         plan: Plan,
-        slots: Slots,
+        slots: Mapping[ResourcesSpec | None, Slots],
         listener: Listener,
         request: Callable[[PlannedCase], CaseRequest],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
-        self._sharing = slots.sharing or Sharing(engine.gpus, {})  # whom nobody asks
+        sharing = (one.sharing for one in slots.values() if one.sharing is not None)
+        self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the latter nobody asks
         self._request, self._clock = request, clock
         self._running: dict[str, _Running] = {}
-        self._again: deque[PlannedCase] = deque()
+        self._again: dict[ResourcesSpec | None, deque[PlannedCase]] = {kind: deque() for kind in slots}
         self._attempts: Counter[str] = Counter()  # by id of the case
+        self._losses: dict[str, tuple[int, int]] = {}  # by id: rounds that were complete, how often it was lost since
+        self._waiting: dict[str, str] = {}  # by id: why the engine has not begun it
+        self._noted = -math.inf  # when that was told to other processes
         self._alone: set[str] = set()  # ids of cases that take a card for themselves
         self.ran = self.failed = 0
         self.interrupted = False
@@ -86,27 +97,33 @@ class CaseLoop:
 
         Raises IanvsError when results can't be stored: whatever would run after that would be lost, too.
         """
-        fresh = (planned for planned in self._plan if planned.runs)
-        ahead: PlannedCase | None = next(fresh, None)
-        while self._running or (not self._stopping and (ahead or self._again)):
+        fresh = {kind: (one for one in self._plan.taking(kind) if one.runs) for kind in self._slots}
+        ahead = {kind: next(cases, None) for kind, cases in fresh.items()}
+        while self._running or (not self._stopping and (any(ahead.values()) or any(self._again.values()))):
             try:
-                while not self._stopping and (waiting := self._again[0] if self._again else ahead) is not None:
-                    if waiting.case.id in self._running:
-                        break  # the same case under another name of its algorithm: it will find itself done
-                    slot = self._slots.take(alone=waiting.case.id in self._alone)
-                    if slot is None:
-                        break
-                    if self._again:
-                        self._again.popleft()
-                    else:
-                        ahead = next(fresh, None)
-                    self._submit(waiting, slot)
+                for kind, again in self._again.items():
+                    while not self._stopping and (waiting := again[0] if again else ahead[kind]) is not None:
+                        if waiting.case.id in self._running:
+                            break  # the same case under another name of its algorithm: it will find itself done
+                        slot = self._slots[kind].take(alone=waiting.case.id in self._alone, wanted=kind)
+                        if slot is None:
+                            self._tell_what_lacks(waiting, kind)
+                            break
+                        if again:
+                            again.popleft()
+                        else:
+                            ahead[kind] = next(fresh[kind], None)
+                        self._submit(waiting, slot)
                 for event in self._engine.events(_TICK):
                     self._follow(event)
+                self._note_waiting()
                 self._check_limits()
             except KeyboardInterrupt:
                 self.interrupted = True
                 self._stop()
+        self._waiting.clear()
+        self._noted = -math.inf
+        self._note_waiting()
         if self._unstorable:
             raise IanvsError(self._unstorable)
 
@@ -117,25 +134,58 @@ class CaseLoop:
         self._running[case.id] = _Running(planned, slot)
         self._attempts[case.id] += 1
         self._sharing.started(slot.gpu, case.id)
-        environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
+        shown = slot.gpu is not None or slot.hidden or self._job.device == "cpu"
         request, log = self._request(planned), self._plan.store.log(case.id)
-        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, _files_of(request), request.secrets))
-        self._listener.started(planned)
+        environment, wanted = slot.environment if shown else {}, planned.algorithm.spec.resources
+        files = _files_of(request)
+        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files, request.secrets, wanted))
 
     def _follow(self, event: Event) -> None:
         running = self._running.get(event.key)
         if running is None:
             return
-        if event.kind == "progress":
+        if event.kind == "queued":
+            self._waiting[event.key], self._noted = str(event.payload), -math.inf
+            self._listener.queued(running.planned, str(event.payload))
+        elif event.kind == "started":
+            self._begin(running)
+        elif event.kind == "progress":
             self._note(running, event.payload)
             if isinstance(event.payload, dict) and "warning" in event.payload:
                 self._listener.warned(running.planned, event.payload["warning"])
             self._listener.progressed(running.planned, event.payload)
+        elif event.kind == "lost":
+            running.lost = str(event.payload)
         elif event.kind == "ended":
             del self._running[event.key]
-            self._slots.give(running.slot)
+            self._left_queue(event.key)
+            self._slots[running.planned.algorithm.spec.resources].give(running.slot)
             self._sharing.ended(running.slot.gpu, event.key)
             self._end(running, event.payload)
+
+    def _tell_what_lacks(self, planned: PlannedCase, wanted: ResourcesSpec | None) -> None:
+        """Of the first that waits for something which others need less of."""
+        said = "" if wanted is None else self._slots[wanted].lacks(wanted)
+        if said and planned.case.id not in self._waiting:
+            self._waiting[planned.case.id], self._noted = said, -math.inf
+            self._listener.queued(planned, said)
+
+    def _begin(self, running: _Running) -> None:
+        self._left_queue(running.planned.case.id)
+        if not running.begun:  # an engine may have to start it twice
+            running.begun = True
+            self._listener.started(running.planned)
+
+    def _left_queue(self, key: str) -> None:
+        if self._waiting.pop(key, None) is not None:
+            self._noted = -math.inf
+
+    def _note_waiting(self) -> None:
+        """Tell other processes what waits, again and again: a note that is old is of a run that was killed."""
+        now = self._clock()
+        if now - self._noted >= (QUEUE_SECONDS / 4 if self._waiting else math.inf):  # inf: since it has changed
+            self._noted = now
+            JobStore(self._plan.store.workspace, self._job.name).note_queue(self._waiting)
 
     def _note(self, running: _Running, payload: object) -> None:
         """Start the clocks: the case's when it says that it is ready, a round's when it says that it begins."""
@@ -159,6 +209,11 @@ class CaseLoop:
             pass
         elif running.overrun:
             failure = self._failure(planned, "timeout", "TimeLimit", running.overrun)
+        elif running.lost and not self._stopping:
+            if self._goes_on_elsewhere(planned, running.lost):
+                return
+            said = f"{running.lost}; it was lost {MOST_LOSSES} times without completing a round"
+            failure = self._failure(planned, "lost", "Lost", said)
         elif code == EXIT_INTERRUPTED or (self._stopping and code < 0):
             self._listener.ended(planned, "unfinished", None)
             return
@@ -168,6 +223,7 @@ class CaseLoop:
         if failure is not None and self._worth_another_try(running, failure):
             return
         self._attempts.pop(planned.case.id, None)
+        self._losses.pop(planned.case.id, None)
         self._alone.discard(planned.case.id)
         self.ran += 1
         if failure is None:
@@ -183,17 +239,30 @@ class CaseLoop:
         if (self._job.fail_fast or self._unstorable) and not self._stopping:
             self._stop()
 
+    def _goes_on_elsewhere(self, planned: PlannedCase, reason: str) -> bool:
+        """Submit again what was lost, which costs no retry, unless it never comes further than it was before."""
+        id_, done = planned.case.id, len(self._plan.store.complete_rounds(planned.case.id))
+        before, times = self._losses.get(id_, (-1, 0))
+        self._losses[id_] = done, times + 1 if done == before else 1
+        self._attempts[id_] -= 1
+        if self._losses[id_][1] >= MOST_LOSSES:
+            return False
+        self._plan.store.sweep(id_)
+        self._again[planned.algorithm.spec.resources].append(planned)
+        self._listener.lost(planned, reason)
+        return True
+
     def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
         """One more try for what was killed or lost, and alone on its card for what found it too small to share."""
         planned = running.planned
         crowded = failure.kind == "memory" and running.slot.gpu is not None and not running.slot.alone
-        killed = failure.kind in ("killed", "lost") and self._attempts[planned.case.id] <= self._job.retries
+        killed = failure.kind == "killed" and self._attempts[planned.case.id] <= self._job.retries
         if self._stopping or not (killed or crowded):
             return False
         if crowded:
             self._alone.add(planned.case.id)
             self._sharing.crowded(running.slot.gpu)
-        self._again.append(planned)
+        self._again[planned.algorithm.spec.resources].append(planned)
         self._listener.retried(planned, failure)
         return True
 

@@ -441,6 +441,8 @@ def _search_metric_problems(flight: Preflight) -> Iterator[Problem]:
     base, told = name.partition(" of ")[0], f"search goes by '{name}', which"
     for exam in _without_column(flight, [name]):
         yield Problem(f"{told} the testenv {exam.name} does not ask for. Add it to its metrics.", place)
+    if flight.levels.get(base) == "stream":
+        yield Problem(f"{told} is of a whole stream, and trials pause within it. Name a score.", place)
     if flight.levels.get(base) == "system":
         remedy = "Name a score, or what is computed from one, such as accuracy."
         yield Problem(f"{told} says what a case costs, not what it is worth. {remedy}", place)

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from ianvs.config.spec import JobSpec
+import psutil
+
+from ianvs.config.spec import JobSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
@@ -13,10 +15,10 @@ from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
 from ianvs.running.planning.stored_cases import said_of_earlier
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
-from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
+from ianvs.running.scheduler.opening import EarlyEngine, makes_checks, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
-from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes
+from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes, cores_of
 from ianvs.store import CaseState, JobStore
 
 
@@ -79,13 +81,26 @@ def run_job(
 def _loop(engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object]) -> CaseLoop:
     wanted, code = plan.job.cases_per_gpu, keep_code(plan)
     sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
-    slots = Slots(engine.slots, engine.gpus, 1 if wanted == "auto" else wanted, sharing)
+
+    def places() -> Slots:
+        cpus, memory, threads = cores_of(plan.job), psutil.virtual_memory().total, plan.job.threads
+        per_gpu = 1 if wanted == "auto" else wanted
+        return Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=threads)
+
+    # Who needs most chooses first. Elsewhere the engine finds each a place, and none waits for those of another kind.
+    kinds = sorted({of.spec.resources for of in plan.algorithms}, key=lambda one: _need(one, engine), reverse=True)
+    all_of_them = places()
+    slots = {kind: Slots(engine.slots) if engine.elsewhere else all_of_them for kind in kinds}
 
     def request(planned: PlannedCase) -> CaseRequest:
         apart = engine.isolates and engine.seals
         return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=apart)
 
     return CaseLoop(engine, plan, slots, listener, request)
+
+
+def _need(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
+    return (len(engine.gpus[:1]), 0, 0) if wanted is None else (wanted.gpus, wanted.cpus or 0, wanted.memory or 0)
 
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:
@@ -138,10 +153,10 @@ class _Engines:
 
     def checker(self, plan: Plan | None) -> Engine:
         """plan: of what will run; None: nothing will, and what only running cases need is not loaded."""
-        if plan is not None and (runner := self.runner(plan)).isolates:
+        if plan is not None and makes_checks(runner := self.runner(plan), self._job):
             return runner
         if self._checker is None:
-            self._checker = open_checker(self._job)
+            self._checker = open_checker(self._job, opened=plan is not None)
         return self._checker
 
     def close(self) -> None:

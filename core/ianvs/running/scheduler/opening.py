@@ -21,7 +21,7 @@ from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import imported_by, local_files
 from ianvs.plugins.value_types import type_problems
-from ianvs.processes.engines import Engine, Workload
+from ianvs.processes.engines import Engine, LocalEngine, Workload
 from ianvs.running.scheduler.slots import visible_gpus
 
 ENTRY_POINTS = "ianvs.engines"
@@ -52,8 +52,12 @@ def engine_problems(job: JobSpec) -> list[Problem]:
     return [*problems, *type_problems(options, takes, spec.place)]
 
 
-def isolates(job: JobSpec) -> bool:
-    return bool(getattr(_loaded(job.engine).target, "isolates", True))
+def engine_class(job: JobSpec) -> type[Engine]:
+    """Of the job's engine; Engine itself for one that can't be loaded, of which engine_problems tells."""
+    with contextlib.suppress(PluginError):
+        kind: type[Engine] = _loaded(job.engine).target
+        return kind
+    return Engine
 
 
 class EarlyEngine:
@@ -92,6 +96,8 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
         gpus=(visible_gpus() if job.gpus is None else job.gpus) if uses_cards else (),
         cases_per_gpu=1 if job.cases_per_gpu == "auto" else job.cases_per_gpu,
         code=tuple(dict.fromkeys(authors_files(job))),
+        workspace=job.workspace,
+        resources=tuple(dict.fromkeys([*(of.resources for of in job.algorithms), None])),
     )
     spec = job.engine
     try:
@@ -106,11 +112,19 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
     return engine
 
 
-def open_checker(job: JobSpec) -> Engine:
-    """For building exams beside a job that runs nothing, or runs in this very process."""
-    if not engine_problems(job):
+def makes_checks(engine: Engine, job: JobSpec) -> bool:
+    """Whether exams are built by the job's `engine`, and not by processes of this machine."""
+    return engine.isolates and (isinstance(engine, LocalEngine) or job.engine.checks == "there")
+
+
+def open_checker(job: JobSpec, *, opened: bool = False) -> Engine:
+    """For building exams beside a job that runs nothing, or runs elsewhere, or in this very process.
+
+    opened: whether the job's engine is open already; else it is opened, and says what it can't do.
+    """
+    if not opened and not engine_problems(job):
         engine = open_engine(job, tasks=1, for_cases=False)
-        if engine.isolates:
+        if makes_checks(engine, job):
             return engine
         engine.close()
     return open_engine(dataclasses.replace(job, engine=EngineSpec("local")), tasks=1, for_cases=False)

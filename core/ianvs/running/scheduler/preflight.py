@@ -12,6 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ianvs.base.errors import ConfigError, IanvsError, Problem, ReplyServerError, shown_path
 from ianvs.base.package import own_name
 from ianvs.config.contracts import contract_of
@@ -21,25 +23,25 @@ from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
-from ianvs.processes.engines import LocalEngine
 from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
-from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid
+from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid, own_hyperparameters
 from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.named_files import unfound_files
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
-from ianvs.running.scheduler import checks
+from ianvs.running.scheduler import checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.interpreter_checks import interpreter_problems
-from ianvs.running.scheduler.opening import engine_problems, isolates
+from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
+from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures
 from ianvs.running.session.exams import FITS, scores_fit
 from ianvs.store import CodeStore, ExamRecord, ExamStore
@@ -137,12 +139,29 @@ def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Pro
 def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
     """`sealing: strict` or `audit` on an engine that can't keep it."""
     job = flight.job
-    if job.sealing in ("strict", "audit") and not flight.engine.seals and isolates(job):
+    kind = engine_class(job)
+    seals = kind.seals and (kind.elsewhere or flight.engine.seals)
+    if job.sealing in ("strict", "audit") and not seals and kind.isolates:
         message = (
             f"`sealing: {job.sealing}` can't be kept by engine {job.engine.name} here: its processes are not forked. "
             "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
         )
         yield Problem(message, job.engine.place)
+
+
+def _resource_problems(flight: Preflight) -> Iterator[Problem]:
+    """What an algorithm's cases take and this machine never has, where they run on this machine."""
+    job = flight.job
+    if engine_class(job).elsewhere:
+        return
+    cards = len(job.gpus or visible_gpus())
+    there = {"cpus": cores_of(job), "gpus": cards, "memory": psutil.virtual_memory().total}
+    for algorithm in job.algorithms:
+        for name, most in there.items():
+            wanted = getattr(algorithm.resources, name, None) or 0
+            if wanted > most and (name != "gpus" or cards):  # without any card, cases compute on the host
+                told = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
+                yield Problem(f"{told} ({name}). Lower its `resources`, or take another engine.", algorithm.place)
 
 
 # --- plugins ------------------------------------------------------------------------------------------------------
@@ -205,8 +224,9 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
 
 
 def _check(flight: Preflight, subject: Subject) -> Checked:
-    here = isinstance(flight.engine, LocalEngine)  # opened before: meanwhile it imports what cases need
+    _ = flight.engine  # opened before: meanwhile it imports what cases need
     # Another machine may have other cards; each case looks for itself.
+    here = not engine_class(flight.job).elsewhere
     return flight.inspector.check(subject if here else replace(subject, device="auto"))
 
 
@@ -217,7 +237,7 @@ def _subjects(
     choices: tuple[Mapping[str, object], ...] | None = None,
     exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:
-    """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
+    """A subject for each module. choices: of the hyperparameters of an algorithm without a grid."""
     asked = dict.fromkeys(
         Needed(one.name, one.method, one.wanted, one.shows_labels)
         for testenv in job.testenvs
@@ -226,8 +246,12 @@ def _subjects(
     )
     if is_searched(algorithm):
         choices = None  # its trials are within the ends of its ranges
+    kinds = [module.type for module in algorithm.modules]
     for module in map(with_ends, algorithm.modules):
-        built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
+        if choices is None:
+            built = tuple(_some(module))
+        else:
+            built = tuple(own_hyperparameters(choice, module.type, kinds) for choice in choices[:MOST_BUILT])
         methods = paradigm.methods.get(module.type, ())
         more = tuple(asked) if module.type == "basemodel" else ()
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)
@@ -394,7 +418,7 @@ FILES: tuple[Check, ...] = (
     Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
     Check(checks.setting_problems),
-    Check(lambda p: interpreter_problems(p.job)),  # starts each, for its versions
+    Check(interpreter_problems),  # starts each, for its versions
     Check(lambda p: unfound_files(p.job)),
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),
@@ -409,6 +433,7 @@ FILES: tuple[Check, ...] = (
     Check(checks.link_problems, stands_on_others=True),
     Check(checks.forced_problems, stands_on_others=True),
     Check(checks.protocol_problems, stands_on_others=True),
+    Check(stream_checks.prequential_problems, stands_on_others=True),
 )
 """What costs no more than reading the files."""
 
@@ -422,6 +447,7 @@ PLAN: tuple[Check, ...] = (
 
 CODE: tuple[Check, ...] = (
     Check(_sealing_problems, stands_on_others=True),  # opens the engine
+    Check(_resource_problems),
     Check(_plugin_problems),  # imports them, torch too: seconds
     Check(_exam_problems, stands_on_others=True),  # decodes the data, once
     Check(_chosen_round_problems, stands_on_others=True),  # of those that are prepared now

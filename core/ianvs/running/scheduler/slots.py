@@ -4,13 +4,17 @@ The NVIDIA cards of this machine are found without starting CUDA, which a proces
 many cases share a card may be found out while they run (`cases_per_gpu: auto`).
 """
 
+import math
 import os
 import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from ianvs.config.spec import JobSpec, ResourcesSpec
+from ianvs.processes.engines.engine import usable_cores
 
 Card = int | str
 """What CUDA_VISIBLE_DEVICES calls a card: its index, "GPU-..." by its UUID, or "MIG-..." for an instance of one."""
@@ -184,44 +188,95 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Slot:
-    """One place. gpu: its card, None on the host alone. alone: nobody shares the card."""
+    """One place. gpu: its card, None on the host alone. alone: nobody shares the card. more: further cards of it alone.
+
+    hidden: no card is to be seen, though there are some. cpus, memory: cores and bytes that it takes.
+    """
 
     gpu: Card | None = None
     alone: bool = False
+    more: tuple[Card, ...] = ()
+    hidden: bool = False
+    cpus: int = field(default=0, compare=False)
+    memory: int = field(default=0, compare=False)
 
     @property
     def environment(self) -> Mapping[str, str]:
         """What a process has to see before it touches CUDA."""
-        return {"CUDA_VISIBLE_DEVICES": "" if self.gpu is None else str(self.gpu)}
+        cards = () if self.gpu is None else (self.gpu, *self.more)
+        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, cards))}
+
+
+def cores_of(job: JobSpec) -> int:
+    """That cases may take together: those of this machine, or as many as the job wants to use at a time."""
+    return max(usable_cores(), (job.jobs or 1) * job.threads)
 
 
 class Slots:
-    """At most `jobs` places; with cards, at most `per_gpu` of them on each, or as many as `sharing` finds room for."""
+    """At most `jobs` places; with cards, at most `per_gpu` of them on each, or as many as `sharing` finds room for.
+
+    cpus, memory: cores and bytes of the machine, of which cases take what their algorithm's `resources` say. One whose
+    algorithm says nothing takes a share of a card, `threads` cores and no memory, and no core is too many for it.
+    """
 
     def __init__(
-        self, jobs: int, gpus: tuple[Card, ...] = (), per_gpu: int = 1, sharing: Sharing | None = None
+        self,
+        jobs: int,
+        gpus: tuple[Card, ...] = (),
+        per_gpu: int = 1,
+        sharing: Sharing | None = None,
+        *,
+        cpus: float = math.inf,
+        memory: float = math.inf,
+        threads: int = 1,
     ) -> None:
         self.sharing = sharing if gpus else None
         self._per_gpu = jobs if self.sharing else per_gpu
-        self._free = min(jobs, len(gpus) * self._per_gpu) if gpus else jobs
+        self._free, self._threads = jobs, threads
+        self._cpus, self._memory = cpus, memory
         self._used = dict.fromkeys(gpus, 0)
 
-    def take(self, *, alone: bool = False) -> Slot | None:
-        """A place on the emptiest card, None while there is none. alone: a whole card."""
-        if self._free < 1:
+    def lacks(self, wanted: ResourcesSpec) -> str:
+        """What a case with these resources waits for, in words; "" for no more than its turn."""
+        if (cpus := self._cpus_of(wanted)) > self._cpus:
+            return f"it takes {cpus} cpus, and {self._cpus:.0f} are free"
+        if (wanted.memory or 0) > self._memory:
+            return f"it takes {wanted.memory or 0:.3g} bytes of memory, and {self._memory:.3g} are free"
+        empty = sum(not used for used in self._used.values())
+        return f"it takes {wanted.gpus} gpus, and {empty} are free" if self._used and wanted.gpus > empty else ""
+
+    def take(self, *, alone: bool = False, wanted: ResourcesSpec | None = None) -> Slot | None:
+        """A place on the emptiest card, None while there is none. alone: a whole card. wanted: what it is to have."""
+        if self._free < 1 or (wanted is not None and self.lacks(wanted)):
             return None
+        slot = self._on_cards(alone, wanted)
+        if slot is not None:
+            slot = replace(slot, cpus=self._cpus_of(wanted), memory=0 if wanted is None else wanted.memory or 0)
+            self._count(slot, 1)
+        return slot
+
+    def _cpus_of(self, wanted: ResourcesSpec | None) -> int:
+        return self._threads if wanted is None else wanted.cpus or self._threads
+
+    def _on_cards(self, alone: bool, wanted: ResourcesSpec | None) -> Slot | None:
         if not self._used:
-            self._free -= 1
             return Slot()
+        if wanted is not None:
+            empty = [card for card, used in self._used.items() if not used][: wanted.gpus]
+            return Slot(empty[0], alone=True, more=tuple(empty[1:])) if empty else Slot(hidden=True)
         gpu = min(self._used, key=self._used.__getitem__)
-        wanted = self._per_gpu if alone else 1
-        if self._used[gpu] + wanted > self._per_gpu or (self.sharing and not self.sharing.room(gpu)):
+        if self._used[gpu] + (self._per_gpu if alone else 1) > self._per_gpu:
             return None
-        self._used[gpu] += wanted
-        self._free -= 1
+        if self.sharing and not self.sharing.room(gpu):
+            return None
         return Slot(gpu, alone or self._per_gpu == 1)
 
     def give(self, slot: Slot) -> None:
-        self._free += 1
-        if slot.gpu is not None:
-            self._used[slot.gpu] -= self._per_gpu if slot.alone else 1
+        self._count(slot, -1)
+
+    def _count(self, slot: Slot, sign: int) -> None:
+        self._free -= sign
+        self._cpus -= sign * slot.cpus
+        self._memory -= sign * slot.memory
+        for card in () if slot.gpu is None else (slot.gpu, *slot.more):
+            self._used[card] += sign * (self._per_gpu if slot.alone else 1)

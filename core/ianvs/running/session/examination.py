@@ -27,6 +27,7 @@ from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.session.checked_answers import picked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.handing import described
 from ianvs.running.session.kept_replies import Replies
@@ -151,6 +152,11 @@ class Examination:
         context = self._context(index - 1, self._exam.rounds[index - 1].classes)
         question = _Call((few,), f"samples of round {index}", context)
         return list(self._asked([question] * times, copies, index, timed=False, tried=True))
+
+    def ahead(self, parts: Sequence[Part], copies: Answering, taught: int) -> list[Any]:
+        """Answers to training samples that were not told yet, or again to such that were, part after part; untimed."""
+        questions = [_Call((part,), "questions of the stream") for part in parts]
+        return [one.labels for one in self._asked(questions, copies, taught, timed=False, tried=True)]
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
@@ -316,8 +322,7 @@ class Examination:
 
         def pieces() -> Iterator[tuple[Part, Any]]:
             for start in range(0, max(1, len(rows)), size):
-                labels, here = answer.labels, rows[start : start + size]
-                said = labels[here] if isinstance(labels, np.ndarray) else [labels[row] for row in here]
+                said = picked(answer.labels, rows[start : start + size])
                 yield replace(part, positions=part.positions[start : start + size]), said
 
         kept = self._kind.kept(pieces(), self._classes)

@@ -11,6 +11,8 @@ from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.session.feed import Chunk, DataFeed, Handout, joined
 from ianvs.running.session.learner_messages import FeedCall
 from ianvs.running.session.row_server import LENT, RowServer
+from ianvs.running.session.session import ALL
+from ianvs.running.session.stream_keeper import StreamKeeper
 
 _BLOCK = 1 << 24  # bytes of a stream that are handed over at once; the learner sees one chunk after the other
 
@@ -19,13 +21,21 @@ class TrainingDataServer:
     """Answers a learner's calls for data.
 
     reference: the rules on past rounds and passes are not for it. between: examines it within a stream, after a chunk.
-    folder: for what is too large for memory. saw_past_rounds: whether it has asked for any; samples: that it was handed
-    in the step that is under way.
+    folder: for what is too large for memory. stream: of an exam that asks before it tells. saw_past_rounds: whether it
+    has asked for any; samples: that it was handed in the step that is under way.
     """
 
     def __init__(
-        self, exam: Exam, feed: DataFeed, folder: Path, between: Callable[[Chunk], None], *, reference: bool
+        self,
+        exam: Exam,
+        feed: DataFeed,
+        folder: Path,
+        between: Callable[[Chunk], None],
+        stream: StreamKeeper | None = None,
+        *,
+        reference: bool,
     ) -> None:
+        self._stream = stream
         self._exam, self._feed, self._folder, self._between = exam, feed, folder, between
         self._reference = reference
         self.saw_past_rounds = False
@@ -51,7 +61,7 @@ class TrainingDataServer:
         self._require(asked)
         free = self._reference or self.saw_past_rounds
         if self._feed.streams and not free:
-            return self._block(asked)
+            return self._block(asked) if self._stream is None else self._asked_first(asked, self._stream)
         first, last = asked.first, asked.last
         classes: tuple[int, ...] = tuple(self._exam.rounds[first - 1].classes)
         told: dict[str, object] = {}
@@ -72,6 +82,14 @@ class TrainingDataServer:
         handed = [described(view, writer, lender) for view in views]
         body = {"free": free, "classes": classes, "told": told, "views": handed}
         return Message(body, (writer.sealed(), *lender.door()))
+
+    def _asked_first(self, asked: FeedCall, stream: StreamKeeper) -> Message:
+        if asked.share != ALL or asked.first != asked.last or asked.first != self.step:
+            raise ExamRuleError(
+                f"feed({asked.first}, {asked.last}, share={asked.share}): this exam asks one stream before it tells "
+                "(`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once."
+            )
+        return stream.start()
 
     def _require(self, asked: FeedCall) -> None:
         first, last, (k, n), count = asked.first, asked.last, asked.share, len(self._exam.rounds)

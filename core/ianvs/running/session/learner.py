@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, ReplyServerError, author_place
 from ianvs.base.secrets import hide_secrets
-from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.parts import ColumnData, LazyColumn, Part, Picked
+from ianvs.exam.data.parts import ColumnData, Picked
 from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.questions import questions_of
@@ -30,6 +29,7 @@ from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.asked_replies import AskedReplies
+from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.learner_messages import Answer, Ready, State
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
 from ianvs.running.session.session import Brief, CaseSession, Keeper
@@ -120,17 +120,24 @@ class LearnerHost:
         device = _prepare_process(request)
         paradigm = find_paradigm(request.algorithm.paradigm)
         options = paradigm.options.model_validate(dict(request.algorithm.paradigm.options))
-        session = self._opened = CaseSession(request, self._brief, paradigm(), options, device, Path(body["folder"]))
+        folder = Path(body["folder"])
+        session = CaseSession(request, self._brief, self._kind, paradigm(), options, device, folder)
+        self._opened = session
         session.keeper = self._keeper
         steps = tuple(session.paradigm.steps(session))
-        if paradigm.predict is Paradigm.predict:
+        hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
+        if paradigm.predict is Paradigm.predict or hears or stateless:
             session.module("basemodel")  # here, since copies that answer would each make it anew
+        if (hears or stateless) and session.has("memory"):
+            session.module("memory")
         own = declared_measures(session.modules, paradigm.measures)
         ready = Ready(
             steps=steps,
             reference=paradigm.reference,
             measures={**paradigm.measures, **own},
             measured=bool(own),
+            hears=hears,
+            stateless=stateless,
             device="cuda" if device == "cuda" else "cpu",
             card=str(sys.modules["torch"].cuda.get_device_name()) if device == "cuda" else "cpu",
         )
@@ -192,7 +199,7 @@ class LearnerHost:
             next(self._answers, None)  # an adapted copy is left
         measure.synchronise()
         writer, labels = ArrayWriter(), said.labels
-        told = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
+        told = writer.values(labels)
         extras = {name: writer.array(values) for name, values in said.extras.items()}
         return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
 
@@ -232,29 +239,24 @@ class LearnerHost:
 
     def _piece(self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]) -> Predictions:
         """Checked answers to samples that are asked at once."""
-        session, count = self._session, len(x)
-        shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
-        samples = np.broadcast_to(np.uint8(0), (count,)) if isinstance(x, LazyColumn) else x.gather()
-        part = Part(Samples(samples, shape, np.empty(0, str)), np.arange(count))
-        check = self._kind.checker(part, len(self._brief.classes), unseen=self._brief.rules.unseen != "none")
-        data = TestView(x, name=body["name"])
-        said: object = session.paradigm.predict(data, context, session)
-        data.close()
-        if not isinstance(said, Predictions):
-            found = type(said).__name__
-            raise PluginError(f"{session.paradigm.name}.predict() returned {found}: return Predictions(labels).")
-        extras = {extra: np.asarray(values) for extra, values in said.extras.items()}
-        for extra, array in extras.items():
-            if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
-                form = f"{array.dtype} {array.shape}"
-                raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
+        session = self._session
+        checked = checked_answers(
+            self._kind,
+            session.classes,
+            x,
+            body["name"],
+            tuple(body["label_shape"]),
+            lambda data: session.paradigm.predict(data, context, session),
+            lambda: session.who,
+            f"{session.paradigm.name}.predict()",
+            unseen=self._brief.rules.unseen != "none",
+        )
         writes = context["generation"]
         if writes is not None and writes.engine == "server" and not writes.asked:
             raise ReplyServerError(
                 f"{session.who} does not have its replies written by `generation`. Take it out of the job."
             )
-        checked = check(said.labels, session.who)
-        return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
+        return checked
 
     def _beside_labels(
         self, x: ColumnData, y: ColumnData | None, body: Mapping[str, Any], context: Mapping[str, Any]

@@ -68,13 +68,15 @@ class State(Message):
 class Ready(Message):
     """steps: names. reference: of the paradigm. measures: of it and of its modules. device, card: where it runs.
 
-    measured: whether modules measure themselves.
+    measured: whether modules measure themselves. hears, stateless: of the paradigm, see there.
     """
 
     steps: tuple[str, ...]
     reference: bool
     measures: Mapping[str, Measure]
     measured: bool
+    hears: bool
+    stateless: bool
     device: Literal["cpu", "cuda"]
     card: str
 
@@ -90,6 +92,18 @@ class Answer(Message):
 
     labels: Spec
     extras: Mapping[str, Spec]
+    who: str
+
+
+OF_STREAM = ("question", "answered")
+"""Calls of an exam that asks before it tells, two for each chunk."""
+
+
+class AnsweredCall(Message):
+    """Answers to a chunk of a stream. chunk: counts from 1. who: what errors call it that gave them."""
+
+    chunk: int
+    labels: Spec
     who: str
 
 

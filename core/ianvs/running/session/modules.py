@@ -123,6 +123,7 @@ class Modules:
         self._algorithm, self._case, self._rules = algorithm, case, rules
         self._loaded: dict[str, Loaded] = {}
         self._made: dict[tuple[str, str], AuthorsModule] = {}
+        self.remarks: set[str] = set()  # of ours
 
     def __iter__(self) -> Iterator[AuthorsModule]:
         return iter(self._made.values())
@@ -197,7 +198,7 @@ class Modules:
     def remark(self) -> str:
         """What the plugins say of how it went, in one line."""
         said = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
-        return "; ".join(filter(None, said))
+        return "; ".join(filter(None, [*said, *sorted(self.remarks)]))
 
     def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
         """A new object with what was saved at `path`; without it, a base model begins with the initial model."""

@@ -263,9 +263,8 @@ def _interpreters(request: CaseRequest) -> Counter[str]:
 def _own_files(request: CaseRequest, closed: Sequence[Path]) -> list[Path]:
     """What a learner may open although it may lie in a closed folder: its code, and the model that it begins with."""
     algorithm = request.algorithm
-    found = allowed_paths([*(module.url for module in algorithm.modules), algorithm.paradigm.url], closed)
-    if algorithm.python is not None:
-        found.append(algorithm.python.parents[1])
+    urls = [*(module.url for module in algorithm.modules), algorithm.paradigm.url]
+    found = allowed_paths(urls, closed, [algorithm.python])
     return found if algorithm.initial_model is None else [*found, Path(algorithm.initial_model)]
 
 

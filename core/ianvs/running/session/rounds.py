@@ -5,17 +5,20 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError, ReplyServerError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import SEALING_VERSION, Asked, Predictions, RoundResult, Sealing
-from ianvs.exam.metrics.label_pictures import lacks_pictures
+from ianvs.exam.data.parts import Part
+from ianvs.exam.data_types import data_type
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.engines.engine import Reporter
@@ -28,11 +31,14 @@ from ianvs.running.session.feed import Chunk, DataFeed
 from ianvs.running.session.gate import Gate
 from ianvs.running.session.handing import TrainingDataServer, described
 from ianvs.running.session.kept_replies import CALLS, Replies
-from ianvs.running.session.learner_messages import FeedCall, Progress, read
+from ianvs.running.session.learner_messages import OF_STREAM, AnsweredCall, FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
-from ianvs.running.session.measure import NOTHING_SPENT
+from ianvs.running.session.measure import NOTHING_SPENT, Spent
+from ianvs.running.session.own_folder import bring_back_notes, keep_notes
 from ianvs.running.session.remote import Learner, Model, error_kind
 from ianvs.running.session.saving import SavingTrial
+from ianvs.running.session.stored_answers import lacking, same_answers
+from ianvs.running.session.stream_keeper import StreamKeeper
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
 _LONGEST_REMARK = 500  # characters
@@ -89,9 +95,10 @@ class CaseRounds:
         folder = self._store.files(self._id)
         folder.mkdir(parents=True, exist_ok=True)
         self.ready = self.learner.prepare(folder)
-        between = self._examine_between
+        between, free = self._examine_between, self.ready.reference and not self.ready.stateless
+        self._stream = self._stream_keeper() if not free else None
         self._data_server = TrainingDataServer(
-            self._exam, self._feed, self._store.folder(self._id), between, reference=self.ready.reference
+            self._exam, self._feed, self._store.folder(self._id), between, self._stream, reference=free
         )
         names = self.ready.steps
         done = self._resume(len(names))
@@ -122,6 +129,10 @@ class CaseRounds:
             return None
         if name == "feed":
             return self._data_server.hand_out(read(FeedCall, told.body))
+        if name in OF_STREAM and self._stream is not None:
+            if name == "question":
+                return self._stream.question()
+            return self._stream.answered(read(AnsweredCall, told.body), told.files)
         if name in CALLS:
             return self._replies.handle(name, told)
         raise PluginError(f"there is nothing called '{name}' to be had")
@@ -179,7 +190,9 @@ class CaseRounds:
             result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(trial), curves=curves)
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
-            self._fill(folder, result, self._answered | predictions)
+            self._fill(folder, result, self._answered | predictions, self._said_in_stream(last=index == len(names)))
+        if self._stream is not None:
+            self._stream.end()
         self._model = self._model_after(index)
         if index == len(names) and self._lineage:
             self._store.own(self._lineage[-1], self._id)
@@ -187,6 +200,8 @@ class CaseRounds:
     def _begin(self, index: int) -> None:
         self._answered, self._examined = {}, []
         self._data_server.begin(index)
+        if self._stream is not None and index:
+            self._stream.begin(index)
         self._examination.spent = NOTHING_SPENT
         self.learner.clear()
 
@@ -204,11 +219,15 @@ class CaseRounds:
 
     def _result(self, index: int, name: str, adopted: bool, scores: tuple[float, float] | None) -> RoundResult:
         learner, state, asked = self.learner, self.learner.state, self._examination.spent
-        trained = learner.spent + learner.unasked()
+        trained, stream = learner.spent + learner.unasked(), self._stream
+        if stream is not None:  # the time in which it answers is none of its training
+            answering = Spent(stream.times.answering, stream.times.cpu)
+            asked += answering
+            trained = Spent(stream.times.learning, max(0.0, trained.cpu_seconds - answering.cpu_seconds))
         return RoundResult(
             index=index,
             name=name,
-            train_samples=self._data_server.samples,
+            train_samples=self._handed_over,
             test_samples=sum(len(test.test) for test in self._exam.tests),
             train_seconds=trained.seconds,
             eval_seconds=asked.seconds,
@@ -228,7 +247,16 @@ class CaseRounds:
             bound=self.bound,
             unscored=hide_secrets(self._examination.unscored, known=self._request.secrets),
             sealing=self._sealing(),
+            told=None if stream is None else stream.told_so_far,
+            answer_seconds=0.0 if stream is None else stream.times.answering,
+            feedback_seconds=0.0 if stream is None else stream.times.learning,
+            stream_cpu_seconds=0.0 if stream is None else learner.spent.cpu_seconds,
         )
+
+    @property
+    def _handed_over(self) -> int:
+        """Training samples, in the round that is under way."""
+        return self._data_server.samples + (0 if self._stream is None else self._stream.samples)
 
     def _sealing(self) -> Sealing:
         """Of whoever was asked in the round that is under way."""
@@ -239,7 +267,7 @@ class CaseRounds:
 
     def _unsaved(self, trial: SavingTrial) -> str:
         """What is lost when the case goes on from what was saved, looked at once; "" where nothing was taught."""
-        if not self._data_server.samples:
+        if not self._handed_over:
             return ""
         said = trial.lost(self._model, strict=self._request.sealing == "strict")
         return hide_secrets(said, known=self._request.secrets)
@@ -261,12 +289,48 @@ class CaseRounds:
     # --- evaluation ---------------------------------------------------------------------------------------------
 
     def _examine_between(self, chunk: Chunk) -> None:
-        with tempfile.TemporaryDirectory(prefix=".model-", dir=self._store.folder(self._id)) as folder:
-            model = self._model
-            if self.learner.needs_model:
-                model = self.learner.save(Path(folder))
+        with self._as_it_is() as model:
             self._answered |= self._examination.predictions(model, self._data_server.step - 1, chunk.samples)
         self._examined.append((chunk.samples, chunk.begun, chunk.ended))
+
+    def _stream_keeper(self) -> StreamKeeper | None:
+        spec, exam = self._request.testenv.prequential, self._exam
+        if spec is None or exam.stream is None:
+            return None
+        return StreamKeeper(
+            exam,
+            spec,
+            self._feed,
+            data_type(exam.dataset.kind, self._request.testenv.dataset.data_type),
+            self._request.algorithm.stream_cost,
+            partial(self._store.journal, self._id),
+            self._store.folder(self._id),
+            self.learner.cpu_seconds,
+            self._ahead,
+            lambda chunk: self._examine_between(chunk) if self._feed.examines_after(chunk) else None,
+            tells=not self.ready.stateless,
+            hears=self.ready.hears,
+        )
+
+    def _ahead(self, parts: Sequence[Part]) -> list[Any]:
+        with self._as_it_is() as model:
+            taught = self._data_server.step
+            return self._examination.ahead(parts, self.learner.answering(model), taught)
+
+    def _said_in_stream(self, *, last: bool) -> dict[str, NDArray[Any]]:
+        if self._stream is None or self.bound:
+            return {}
+        for chunk in self._stream.differing:
+            print(f"answers differently since it was killed: chunk {chunk}")
+        return self._stream.record(last=last)
+
+    @contextmanager
+    def _as_it_is(self) -> Iterator[Model]:
+        """What copies begin from: the learner as it is within a round."""
+        root = self._store.folder(self._id)
+        apart = nullcontext() if self._stream is None else self.learner.apart()  # else the whole call is
+        with apart, tempfile.TemporaryDirectory(prefix=".model-", dir=root) as folder:
+            yield self.learner.save(Path(folder)) if self.learner.needs_model else self._model
 
     @cached_property
     def _gate(self) -> Gate | None:
@@ -323,9 +387,17 @@ class CaseRounds:
                 raise OSError(errno.ENOSPC, f"save() could not write the model ({error})") from error
             raise
 
-    def _fill(self, folder: RoundFolder, result: RoundResult, predictions: Mapping[Asked, Predictions]) -> None:
+    def _fill(
+        self,
+        folder: RoundFolder,
+        result: RoundResult,
+        predictions: Mapping[Asked, Predictions],
+        stream: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
         size = measure.saved_bytes(folder.model, self._request.saved_mb)
-        folder.fill(replace(result, model_bytes=size or None), predictions, self._model.modules)
+        if self._stream is not None:
+            keep_notes(self._store.files(self._id), folder.model)
+        folder.fill(replace(result, model_bytes=size or None), predictions, self._model.modules, stream)
 
     def _model_after(self, index: int) -> Model:
         """As it is stored; without modules where it is gone."""
@@ -343,7 +415,7 @@ class CaseRounds:
         is allowed only where no formula reads them.
         """
         earlier = find_earlier(self._request, self._lineage) if self._may_take_over else None
-        if earlier is None or _lacking(earlier.predictions(earlier.last), map(earlier.result, range(earlier.last + 1))):
+        if earlier is None or lacking(earlier.predictions(earlier.last), map(earlier.result, range(earlier.last + 1))):
             return 0
         try:
             model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
@@ -353,7 +425,7 @@ class CaseRounds:
         except Exception as error:
             print(f"can't continue from case {earlier.case_id} ({error_kind(error)}: {error}).")
             raise StartOver from error
-        if not _same(now, earlier.predictions(earlier.last)):
+        if not same_answers(now, earlier.predictions(earlier.last)):
             print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
             raise StartOver
         print(f"continuing from case {earlier.case_id} after round {earlier.last}")
@@ -366,6 +438,8 @@ class CaseRounds:
     def _brought_back(self, model: Model, before: RoundResult) -> dict[Asked, Predictions]:
         """What the learner answers when it is again what it was after a round."""
         self._model = model
+        if self._stream is not None:
+            bring_back_notes(model.folder, self._store.files(self._id))
         self.learner.restore(model)
         if self.learner.adapts and before.sealing is not None and before.sealing.copies != "none":
             # It would be asked before a round begins, and no round would say so.
@@ -388,8 +462,8 @@ class CaseRounds:
             return -1
         last = done[-1].index
         before = {a: said for a, said in self._store.predictions(self._id, last).items() if a.samples is None}
-        if lacking := _lacking(before, done):
-            self._start_over(lacking)
+        if why := lacking(before, done):
+            self._start_over(why)
             return -1
         self._data_server.saw_past_rounds = done[-1].bound
         if last == rounds:
@@ -400,7 +474,7 @@ class CaseRounds:
             if not model.modules:
                 raise PluginError("no model is stored")
             now = self._brought_back(model, done[-1])
-            if now.keys() != before.keys() or not _same(now, before):
+            if now.keys() != before.keys() or not same_answers(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
         except ReplyServerError:  # what is stored is as good as before
             raise
@@ -416,24 +490,4 @@ class CaseRounds:
             said = hide_secrets(f"{why}; starting over from round 1", known=self._request.secrets)
             print(said)
             self._report({"round": 0, "warning": said})
-        self._store.reset(self._id)
-
-
-def _lacking(stored: Mapping[Asked, Predictions], rounds: Iterable[RoundResult]) -> str:
-    """What an earlier version did not store and is needed now; "" if nothing."""
-    if any(lacks_pictures(said.extras) for said in stored.values()):
-        return "of predicted label pictures an earlier version stored only counts"
-    if any(round_.sealing is None for round_ in rounds):
-        return "an earlier version did not note who gave the answers"
-    return ""
-
-
-def _same(now: Mapping[Asked, Predictions], before: Mapping[Asked, Predictions]) -> bool:
-    """Whether everything that was answered `before` is answered alike `now`."""
-    return all(
-        asked in now
-        and now[asked].extras.keys() == said.extras.keys()
-        and np.array_equal(now[asked].labels, said.labels)
-        and all(np.array_equal(now[asked].extras[name], values) for name, values in said.extras.items())
-        for asked, said in before.items()
-    )
+        self._store.reset(self._id, first_answers_count=True)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.types import Predictions
 from ianvs.processes.sealing.peer import RemoteError
+from ianvs.running.session.checked_answers import alike
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.remote import Answering, Ended, Learner, Model, SealedLearner, error_kind
 
@@ -96,10 +97,4 @@ def _differ(now: Any, back: Any) -> NDArray[np.bool_]:
             scale = np.abs(flat[0][np.isfinite(flat[0])]).max(initial=0.0)
             return np.asarray(~np.isclose(*flat, rtol=_ROUNDING, atol=_ROUNDING * scale, equal_nan=True).all(axis=1))
         return np.asarray((flat[0] != flat[1]).mean(axis=1) > _ROUNDING)
-    return np.array([not _same(a, b) for a, b in zip(now, back, strict=True)], bool)
-
-
-def _same(now: Any, back: Any) -> bool:
-    if isinstance(now, dict) and isinstance(back, dict) and now.keys() == back.keys():
-        return all(np.array_equal(now[name], back[name]) for name in now)
-    return np.array_equal(now, back)
+    return np.array([not alike(a, b) for a, b in zip(now, back, strict=True)], bool)

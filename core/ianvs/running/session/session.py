@@ -18,13 +18,15 @@ from ianvs.base.errors import PluginError, closest
 from ianvs.base.seeding import generator
 from ianvs.exam.data.options import Options
 from ianvs.exam.data.parts import ColumnData, Held
+from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
-from ianvs.exam.scenarios.views import TrainView
+from ianvs.exam.scenarios.views import Told, TrainView
 from ianvs.plugins.signature import Late
 from ianvs.processes.sealing.peer import Message
 from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.session.asked_stream import asked_chunks
 from ianvs.running.session.learner_messages import FeedCall, Progress
 from ianvs.running.session.lent_rows import Columns
 from ianvs.running.session.measure import synchronise
@@ -67,7 +69,7 @@ class Step:
 class _Fed:
     """A view that was handed out, and what a learner is told with it."""
 
-    view: TrainView
+    view: TrainView | Told
     seed: int | None  # of the global generators, with the purpose "global"; None: they go on, and nothing is counted
     number: int = 0  # of the round, or of the chunk
     share: Share = ALL
@@ -80,8 +82,16 @@ class CaseSession:
     """See ianvs.exam.paradigms.Session. `step` is the step that is under way."""
 
     def __init__(
-        self, request: CaseRequest, brief: Brief, paradigm: Paradigm, options: Options, device: str, folder: Path
+        self,
+        request: CaseRequest,
+        brief: Brief,
+        kind: DataType,
+        paradigm: Paradigm,
+        options: Options,
+        device: str,
+        folder: Path,
     ) -> None:
+        self.kind = kind
         self.options, self.seed = options, request.case.seed
         self.step = Step()
         self.modules = Modules(request.algorithm, request.case, brief.rules)
@@ -110,6 +120,11 @@ class CaseSession:
     def rules(self) -> Rules:
         return self._brief.rules
 
+    @property
+    def classes(self) -> int:
+        """How many the exam has."""
+        return len(self._brief.classes)
+
     def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
         return self.modules.get(kind, instance, fresh=fresh)
 
@@ -118,7 +133,7 @@ class CaseSession:
 
     def feed(
         self, first: int, last: int | None = None, *, share: Share = ALL, skew: float | None = None
-    ) -> Iterator[TrainView]:
+    ) -> Iterator[Any]:
         asked = FeedCall(
             first=first,
             last=first if last is None else last,
@@ -128,7 +143,12 @@ class CaseSession:
         )
         synchronise()
         told = self.keeper.call("feed", asked.model_dump())
-        if "chunks" in told.body:
+        if "asks" in told.body:
+            for view, words in asked_chunks(self):
+                number = words["number"]
+                fed = _Fed(view, number, number, classes=tuple(words["classes"]), in_stream=True)
+                yield from self._handed_out(fed)
+        elif "chunks" in told.body:
             yield from self._chunks(asked, told)
         else:
             fed = self._whole(told, first, share)
@@ -167,6 +187,10 @@ class CaseSession:
         self._calls.clear()
         self._passed.clear()
         self._context = {}
+
+    def tell_chunk(self, number: int) -> None:
+        """From now on learners that name it are told which chunk of the stream was asked last."""
+        self._context = {**self._always(), "chunk": number}
 
     @contextmanager
     def as_copy(self, modules: Modules) -> Iterator[None]:
@@ -241,14 +265,14 @@ class CaseSession:
 
     def _fed_as(self, argument: object) -> _Fed | None:
         """What is told with `argument`, if it is training data that were handed out, or a part of them."""
-        if not isinstance(argument, TrainView) or id(argument.whole) not in self._fed:
+        if not isinstance(argument, TrainView | Told) or id(argument.whole) not in self._fed:
             return None
         fed = self._fed[id(argument.whole)]
         if argument is argument.whole or (classes := argument.classes) is None:
             return fed
         return replace(fed, classes=classes)
 
-    def _handed_out(self, fed: _Fed) -> Iterator[TrainView]:
+    def _handed_out(self, fed: _Fed) -> Iterator[Any]:
         views = fed.context.get("train_rounds", (fed.view,))
         self._fed[id(fed.view)] = fed
         try:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import tarfile
 import tempfile
+import threading
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -16,10 +17,13 @@ from filelock import FileLock, Timeout
 
 from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
-from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Task, Workload
+from ianvs.config.spec import ResourcesSpec
+from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Mailbox, Task, Workload
 from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, said
 from ianvs.processes.engines.ray.ray_files import pack, unpack
 
+_TICK = 0.1  # seconds after which a task that was submitted meanwhile is heard, too
+_LOOK_SECONDS = 2.0  # from one look at what Ray lacks to the next
 _FORCE_SECONDS = 10.0  # after which a task that was to be ended is ended together with its worker
 
 
@@ -31,6 +35,9 @@ class _Attempt:
     host: Any
     talk: Generator[Any, Any, int] = field(init=False)
     answer: Any = None
+    began: float = field(default_factory=time.monotonic)
+    new: bool = True  # until its host has answered once
+    waits: list[str] = field(default_factory=list)  # what Ray lacks for it, as it was said last
     started: bool = False
     stopped: bool = False
     forced_at: float | None = None
@@ -39,9 +46,11 @@ class _Attempt:
 class RayEngine(Engine):
     """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own; docs/ray.md has the options.
 
-    A Ray that this process is connected to already is used as it is. A worker or a node that is lost ends its tasks as
-    a kill does, with -9. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
+    A Ray that this process is connected to already is used as it is. A worker or a node that is gone ends its tasks
+    with -9, as lost. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
     """
+
+    elsewhere = True
 
     def __init__(
         self,
@@ -61,63 +70,102 @@ class RayEngine(Engine):
         travels = address != "local" or shared is False
         with contextlib.ExitStack() as opening:
             code = opening.enter_context(connected(ray, address, cores, workload.code if travels else None))
-            self.slots = workload.jobs or capacity(ray.nodes(), workload.threads, gpu_share)
+            needs = {kind: _needs(kind, workload.threads, gpu_share) for kind in workload.resources}
+            # With `jobs`, nodes may be added for them later, and who finds no room until then is queued.
+            fits = (capacity(ray.nodes(), need["num_cpus"], need["num_gpus"]) for need in needs.values())
+            self.slots = workload.jobs or max(fits)
             self._at_end = opening.pop_all()
-        actor = ray.remote(num_cpus=workload.threads, num_gpus=gpu_share, max_concurrency=2)(RayHost)
-        self._hosts = actor.options(scheduling_strategy="SPREAD")
+        actor = ray.remote(max_concurrency=2, scheduling_strategy="SPREAD")(RayHost)
+        self._hosts = {kind: actor.options(**need) for kind, need in needs.items()}
+        self._needs = needs
         self._shared = shared
         self._token = os.urandom(8).hex()
         self._given = (workload, module_paths(), Path.cwd(), code, self._token)
-        self._idle: list[Any] = []  # hosts whose task has ended well: they have imported what the next one needs
+        # Hosts whose task has ended well: they have imported what the next one needs.
+        self._idle: dict[ResourcesSpec | None, list[Any]] = {kind: [] for kind in workload.resources}
         self._attempts: list[_Attempt] = []
-        self._found: list[Event] = []
+        self._found = Mailbox()
         self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
         self._constant: dict[tuple[Path, ...], list[Any]] = {}
+        self._guard, self._closed = threading.RLock(), False
+        self._life = threading.Thread(target=self._converse, name="ray", daemon=True)
+        self._life.start()
 
     def submit(self, task: Task) -> None:
-        attempt = _Attempt(task, self._idle.pop() if self._idle else self._hosts.remote(*self._given))
-        attempt.talk = self._talk(attempt)
-        attempt.answer = next(attempt.talk)
-        self._attempts.append(attempt)
+        with self._guard:
+            idle = self._idle[task.resources]
+            attempt = _Attempt(task, idle.pop() if idle else self._hosts[task.resources].remote(*self._given))
+            attempt.talk = self._talk(attempt)
+            attempt.answer = next(attempt.talk)
+            self._attempts.append(attempt)
 
     def events(self, timeout: float) -> list[Event]:
-        while self._idle:  # whatever was waiting for one has been submitted
-            self._ray.kill(self._idle.pop())
-        deadline = time.monotonic() + timeout
-        while self._attempts and not self._found:
-            for attempt in self._attempts:  # those that were to be ended and have not
-                if attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS:
-                    self._ray.kill(attempt.host)
-            answers = {attempt.answer: attempt for attempt in self._attempts}
-            left = max(0.0, min(deadline - time.monotonic(), 1.0))
-            try:
-                ready, _ = self._ray.wait(list(answers), timeout=left)
-                for answer in ready:
-                    self._go_on(answers[answer])
-            except ConnectionError as error:
-                raise IanvsError(f"the connection to Ray is lost: {said(error)}.") from error
-            if not ready and time.monotonic() >= deadline:
-                break
-        found, self._found = self._found, []
-        return found
+        with self._guard:
+            for idle in self._idle.values():  # whatever was waiting for one has been submitted
+                while idle:
+                    self._ray.kill(idle.pop())
+        return self._found.take(timeout)
 
     def cancel(self, key: str, *, force: bool = False) -> None:
-        for attempt in self._attempts:
-            if attempt.task.key == key:
-                attempt.stopped = True
-                if force and attempt.forced_at is None:
-                    attempt.forced_at = time.monotonic()
-                self._pass_on(attempt)
+        with self._guard:
+            for attempt in self._attempts:
+                if attempt.task.key == key:
+                    attempt.stopped = True
+                    if force and attempt.forced_at is None:
+                        attempt.forced_at = time.monotonic()
+                    self._pass_on(attempt)
 
     def close(self) -> None:
         deadline = time.monotonic() + 2 * _FORCE_SECONDS
         with contextlib.suppress(Exception):  # of any kind, if the cluster is gone, and with it all that ran there
             for attempt in self._attempts:
                 self.cancel(attempt.task.key, force=True)
-            while (self._attempts or self._idle) and time.monotonic() < deadline:
+            while (self._attempts or any(self._idle.values())) and time.monotonic() < deadline:
                 self.events(0.5)
             self._sweep()
+        self._closed = True
+        self._life.join()
         self._at_end.close()
+
+    def _converse(self) -> None:
+        """The life of a thread: hear what hosts answer, and go on."""
+        looked = 0.0
+        while not self._closed:
+            with self._guard:
+                now = time.monotonic()
+                for attempt in self._attempts:  # those that were to be ended and have not
+                    if attempt.forced_at is not None and now > attempt.forced_at + _FORCE_SECONDS:
+                        self._ray.kill(attempt.host)
+                answers = {attempt.answer: attempt for attempt in self._attempts}
+            try:
+                if now > looked + _LOOK_SECONDS:
+                    looked = now
+                    self._explain()
+                if not answers:
+                    time.sleep(_TICK)
+                    continue
+                ready, _ = self._ray.wait(list(answers), timeout=_TICK)
+                with self._guard:
+                    for answer in ready:
+                        self._go_on(answers[answer])
+            except Exception as error:
+                self._found.put(IanvsError(f"the connection to Ray is lost: {said(error)}."))
+                return
+
+    def _explain(self) -> None:
+        """Say of what waits for a host what Ray lacks for it."""
+        with self._guard:
+            waiting = [one for one in self._attempts if one.new and time.monotonic() > one.began + _LOOK_SECONDS]
+        if not waiting:
+            return
+        free = self._ray.available_resources()
+        for attempt in waiting:
+            names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+            wanted = {names[key]: value for key, value in self._needs[attempt.task.resources].items() if value}
+            lacks = [f"{value:g} {name} wanted, {free.get(name, 0):g} free" for name, value in wanted.items()]
+            if any(free.get(name, 0) < value for name, value in wanted.items()) and attempt.waits != lacks:
+                attempt.waits = lacks
+                self._found.put(Event(attempt.task.key, "queued", f"Ray: {', '.join(lacks)}"))
 
     # --- attempts -----------------------------------------------------------------------------------------------------
 
@@ -127,9 +175,10 @@ class RayEngine(Engine):
         at_home = files is not None and self._shared is not False
         if files is not None and self._shared is None:
             at_home = yield host.sees.remote(self._marker(files.root))
+            attempt.new = False
         cargo = () if files is None or at_home else (self._reads(files), self._put(files.root, files.writes))
         node, view = yield host.start.remote(task, at_home, *cargo)
-        attempt.started = True
+        attempt.started, attempt.new = True, False
         self._pass_on(attempt)
         code: int | None = None
         while code is None:
@@ -137,7 +186,7 @@ class RayEngine(Engine):
                 if event.kind == "ended":
                     code = event.payload
                 else:
-                    self._found.append(event)
+                    self._found.put(event)
         if files is None or at_home:
             return code
         self._views[node] = view
@@ -160,15 +209,19 @@ class RayEngine(Engine):
             code, why = -signal.SIGKILL, f"lost by Ray: {said(error)}"
             if attempt.forced_at is not None:
                 why = "ended by force"
+            elif isinstance(error, exceptions.OutOfMemoryError):  # that is the task's own doing
+                why = f"Ray ended it: {said(error)}"
             elif isinstance(error, broken) or getattr(error, "actor_init_failed", False):
                 code, why = 1, f"Ray could not run this: {said(error)}"
+            else:
+                self._found.put(Event(attempt.task.key, "lost", "Ray has lost its worker or its node"))
             _note(attempt.task, why)
         self._attempts.remove(attempt)
         if code >= 0:
-            self._idle.append(attempt.host)
+            self._idle[attempt.task.resources].append(attempt.host)
         else:
             self._ray.kill(attempt.host)
-        self._found.append(Event(attempt.task.key, "ended", code))
+        self._found.put(Event(attempt.task.key, "ended", code))
 
     def _pass_on(self, attempt: _Attempt) -> None:
         """Tell the host what `cancel` was told; one that has not begun yet need not begin any more."""
@@ -206,6 +259,14 @@ class RayEngine(Engine):
         ]
         if swept:
             self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
+
+
+def _needs(wanted: ResourcesSpec | None, threads: int, gpu_share: float) -> dict[str, Any]:
+    """What Ray is told of a host for tasks with these resources."""
+    if wanted is None:
+        return {"num_cpus": threads, "num_gpus": gpu_share}
+    memory = {} if wanted.memory is None else {"memory": wanted.memory}
+    return {"num_cpus": wanted.cpus or threads, "num_gpus": wanted.gpus, **memory}
 
 
 def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:

@@ -18,7 +18,7 @@ from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import COSTS, RowKey
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.row_scores import BY_PART, RowScore, StreamLine
-from ianvs.results.report.training_curves import TrainingCurves
+from ianvs.results.report.training_curves import OF_STREAM, TrainingCurves
 from ianvs.results.report.values import fit, shown_number, slug
 from ianvs.results.stats.pairs import comparison_bars
 
@@ -118,10 +118,14 @@ def _told(key: str, exam: str, rows: Sequence[ShownRow], training: TrainingCurve
     """A chart for each quantity that learners told of while they were trained."""
     for n, (name, told) in enumerate(training.lines()):
         lines = {one.key: StreamLine(*told[one.key]) for one in rows if one.key in told}
-        said, title = name.replace("_", " "), f"Training: {name.replace('_', ' ')}, as learners tell"
+        said, ours = name.replace("_", " "), name in OF_STREAM.values()
+        title = f"The stream: {said}" if ours else f"Training: {said}, as learners tell"
         ends = np.arange(1, 1 + math.ceil(max((line.samples[-1] for line in lines.values()), default=0)))
         if svg := stream_chart(f"{key}{n}", rows, lines, ends, said, title, "rounds"):
-            note = "Mean and one standard deviation over seeds. Learners say it themselves; nothing checks it."
+            who = (
+                "Of what was answered before it was told." if ours else "Learners say it themselves; nothing checks it."
+            )
+            note = f"Mean and one standard deviation over seeds. {who}"
             legend = series([one for one in rows if one.key in lines])
             yield Picture(f"training-{file_part(exam)}{slug(name)}", title, svg, note, legend)
 
@@ -299,7 +303,7 @@ def _class_bars(
     group = each * len(shown) + 8
     aslant = any(len(name) * 6.2 > group for name in names)
     ticks: Scale = Scale(0, len(names), ())
-    frame = Frame(ticks, scale, left=46, width=max(260.0, group * len(names)), height=170)
+    frame = Frame(ticks, scale, left=46, top=14, width=max(260.0, group * len(names)), height=170)
     parts = [frame.drawn("", "")]
     step = frame.width / len(names)
     base = frame.at(0, max(0.0, scale.low))[1]

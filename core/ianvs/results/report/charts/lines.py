@@ -31,6 +31,7 @@ from ianvs.results.report.row_scores import RowScore, StreamLine
 from ianvs.results.report.values import fit
 
 _LABEL = 18  # characters of the name of a place
+_ACROSS = 64  # characters of names below a curve, of a phone's size
 _STEP = 24  # pixels, the least between two places
 _BANDED = 100  # lines up to which each has its band
 _MARKED = 12  # examinations up to which each is marked; of more, as many
@@ -44,8 +45,8 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     if count < 2:
         return Markup("")
     names = next(score.rounds for _, score in lines if len(score.learned) == count)
-    longest = max(map(len, names))
-    labels = [fit(name, 12) for name in names] if count <= 12 and longest <= 12 else [str(k + 1) for k in range(count)]
+    named = count * max(map(len, names)) <= _ACROSS  # else they would run into each other
+    labels = list(names) if named else [str(k + 1) for k in range(count)]
     scale, unit = _heights([(score.learned, score.spread) for _, score in lines])
     frame = Frame(ordinal_scale(labels), scale, width=620)
     drawn = []
@@ -206,9 +207,9 @@ def interval_chart(
         ends = [min(max(end, 0.0), 1.0) for end in ends]
     scale = nice_scale([*inside, *ends], wanted=6)
     tall = 24
-    left = 14 + 6.6 * min(34, max(len(one.label) for one in shown))
+    left = 14 + 7.4 * min(34, max(len(one.label) for one in shown))
     # Names and ticks stand above the rows, so that a page may cut rows off at the bottom.
-    frame = Frame(scale, ordinal_scale(()), left=left, top=42, width=520, height=tall * len(shown))
+    frame = Frame(scale, ordinal_scale(()), left=left, top=46, width=520, height=tall * len(shown))
     bottom = frame.top + frame.height
 
     def at(value: float) -> float:
@@ -243,6 +244,6 @@ def interval_chart(
     right = left + frame.width + 10
     lines = [f"M{num(right + 7 * n)} {num(first - 5)}V{num(last + 5)}" for n, (first, last) in enumerate(groups)]
     parts.append(tag("g", *(tag("path", d=line, class_="not-apart") for line in lines), class_="joins"))
-    parts.append(text(left + frame.width / 2, 14, name, "middle", class_="name"))
-    width = left + frame.width + 16 + 7 * len(groups)
+    parts.append(text(left + frame.width / 2, 17, name, "middle", class_="name"))
+    width = left + frame.width + 20 + 7 * len(groups)
     return figure(key, width, bottom + 4, title, about, *parts, class_="chart", data_step=tall)

@@ -14,7 +14,16 @@ from ianvs.results.report.values import fit
 from ianvs.results.stats.standing import pareto_front
 
 # Where a name may stand: its distance from the point, and which end of it is there.
-_BESIDE = ((9, 4, None), (-9, 4, "end"), (0, -10, "middle"), (0, 19, "middle"), (8, -8, None), (-8, 16, "end"))
+_BESIDE = (
+    (9, 4, None),
+    (-9, 4, "end"),
+    (0, -10, "middle"),
+    (0, 19, "middle"),
+    (8, -8, None),
+    (-8, -8, "end"),
+    (-8, 16, "end"),
+    (8, 16, None),
+)
 _NAMED = 24  # points beside which there is room for names
 
 
@@ -59,11 +68,12 @@ def point_chart(
 
 
 def _roomy(values: Sequence[float]) -> Scale:
-    """A scale with room around `values`; shares stay within 0 and 1."""
+    """A scale with room around `values`; below 0 only where they are, and shares stay within 0 and 1."""
     room = (max(values) - min(values)) * 0.06
     low, high = min(values) - room, max(values) + room
-    shares = min(values) >= 0 and max(values) <= 1
-    return nice_scale([max(0.0, low), min(1.0, high)] if shares else [low, high])
+    if min(values) >= 0:
+        low, high = max(0.0, low), min(1.0, high) if max(values) <= 1 else high
+    return nice_scale([low, high])
 
 
 def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> list[tuple[float, float]]:
@@ -89,11 +99,12 @@ def _names(frame: Frame, points: Sequence[Point], corners: Sequence[tuple[float,
     named = []
     for point, (x, y) in zip(points, dots_at, strict=True):
         label = fit(point.one.label, 26)
-        width = 6.1 * len(label)
+        width = 6.5 * len(label)
         for dx, dy, anchor in _BESIDE:
             left = x + dx - (width if anchor == "end" else width / 2 if anchor else 0)
             box = (left, y + dy - 10, left + width, y + dy + 3)
-            inside = box[0] > frame.left and box[2] < frame.left + frame.width + 14 and box[1] > 0
+            foot = frame.top + frame.height  # below it are the numbers of x
+            inside = box[0] > frame.left and box[2] < frame.left + frame.width + 14 and box[1] > 18 and box[3] < foot
             own = (x - 6, y - 6, x + 6, y + 6)
             if inside and not any(_overlap(box, other) for other in taken if other != own):
                 taken.append(box)

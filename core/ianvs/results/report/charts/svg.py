@@ -226,8 +226,8 @@ class Frame:
 
     x: Scale
     y: Scale
-    left: float = 52
-    top: float = 14
+    left: float = 56
+    top: float = 34
     width: float = 520
     height: float = 280
 
@@ -239,7 +239,7 @@ class Frame:
         )
 
     def drawn(self, x_name: str, y_name: str) -> Markup:
-        """Grid, ticks and names."""
+        """Grid, ticks and names; that of y lies above, where there is room for all of it."""
         right, bottom = self.left + self.width, self.top + self.height
         parts = []
         for value, label in self.y.ticks:
@@ -252,12 +252,10 @@ class Frame:
             parts.append(text(x, bottom + 18, label, "middle"))
         parts.append(tag("path", d=f"M{self.left:g} {bottom:g}H{right:g}", class_="axis"))
         parts.append(text(self.left + self.width / 2, bottom + 36, x_name, "middle", class_="name"))
-        middle = self.top + self.height / 2
-        turned = f"translate(13 {middle:g}) rotate(-90)"
-        parts.append(tag("text", y_name, text_anchor="middle", class_="name", transform=turned))
+        parts += [text(0, 16, y_name, class_="name")] if y_name else []
         return tag("g", *parts, class_="axes")
 
     @property
     def size(self) -> tuple[float, float]:
         """(width, height) of the picture."""
-        return self.left + self.width + 14, self.top + self.height + 46
+        return self.left + self.width + 18, self.top + self.height + 46

@@ -1,0 +1,95 @@
+"""Whose it is that a job does not finish, by where the error was raised: a file, a package, or a program of ours."""
+
+import re
+import sys
+import sysconfig
+from pathlib import Path
+
+import ianvs
+from ianvs.base.types import Failure
+from ianvs.store.case_store import CaseStore
+
+_REMOTE = ("dashscope", "groq", "http", "httpx", "openai", "requests", "socket", "urllib", "urllib3")
+_WEIGHTS = ("huggingface_hub", "torch/hub.py", "torch/serialization.py", "transformers/utils/hub.py")
+_FRAME = re.compile(r'^  File "(.+)", line (\d+), in ', re.MULTILINE)
+_NEXT = "The above exception was the direct cause"
+_PLACE = re.compile(r"^\S.*?:\d+:\d+: ")
+_MISSING = re.compile(r"imports '([\w.]+)', which is not to be found\. (.*)")
+_OWN = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
+_IMPORT = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_LONGEST = 260
+
+
+def refused(said: str, copy: Path) -> dict[str, str]:
+    """Of a job that did not start: what the checks said. copy: of the checkout."""
+    lines = [line for line in said.splitlines() if not line.startswith("warning: ")]
+    if re.search(r"^Traceback", said, re.MULTILINE):
+        return {"whose": "ours", "missing": shortened(lines[-1], copy)}  # a command of ours says errors in a line
+    placed = [line for line in lines if _PLACE.match(line)]
+    lacking = [found for line in placed for found in _MISSING.findall(line)]
+    names = [name for name, advice in lacking if _OWN not in advice]
+    names += [name for line in placed for name in _IMPORT.findall(line)]
+    if others := [line for line in placed if not _MISSING.search(line) and not _IMPORT.search(line)]:
+        data = others[0].startswith(".data/")
+        return {"whose": "data" if data else "checkout", "missing": shortened(others[0], copy)}
+    if own := [name for name, advice in lacking if _OWN in advice]:
+        return {"whose": "checkout", "missing": f"files that its code imports: {', '.join(dict.fromkeys(own))}"}
+    if names:
+        packages = dict.fromkeys(name.partition(".")[0] for name in names)
+        return {"whose": "package", "missing": f"packages: {', '.join(packages)}"}
+    return {"whose": "checkout", "missing": shortened((lines or ["nothing was said"])[-1], copy)}
+
+
+def failed(workspace: Path, copy: Path) -> dict[str, str]:
+    """Of a job that started: of its first case that failed, the error and who raised it."""
+    store = CaseStore(workspace)
+    for folder in sorted(store.root.glob("*/")):
+        failure = store.failure(folder.name)
+        if failure is not None:
+            log = folder / "log.txt"
+            text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+            return {"whose": _who(failure, text, copy), "missing": shortened(_told(failure.message), copy)}
+    return {"whose": "ours", "missing": "no case has a result, and none says why"}
+
+
+def _who(failure: Failure, log: str, copy: Path) -> str:
+    if failure.kind != "exception" or "MemoryError" in failure.message:
+        return "limit"
+    begun = log.rfind("Traceback (most recent call last)", 0, log.find(_NEXT) if _NEXT in log else len(log))
+    frames = [Path(file) for file, _ in _FRAME.findall(log[max(begun, 0) :].partition(_NEXT)[0])]
+    frames = [file for file in frames if not _standard(file)] or frames
+    return _raised_by(frames[-1], copy) if frames else "ours"
+
+
+def _standard(file: Path) -> bool:
+    inside = file.is_relative_to(sysconfig.get_paths()["stdlib"]) and "site-packages" not in file.parts
+    return inside and not file.is_relative_to(Path(sys.prefix)) and not any(name in file.parts for name in _REMOTE)
+
+
+def _raised_by(file: Path, copy: Path) -> str:
+    if file.is_relative_to(copy):
+        return "checkout"
+    if file.is_relative_to(Path(ianvs.__file__).parent):
+        return "ours"
+    if any(name in file.as_posix() for name in _WEIGHTS):
+        return "weights"
+    if any(name in (*file.parts, file.stem) for name in _REMOTE):
+        return "service"
+    parts = file.parts
+    after = parts[len(parts) - parts[::-1].index("site-packages") :] if "site-packages" in parts else parts[-2:]
+    return f"package {after[0].removesuffix('.py')}"
+
+
+def _told(message: str) -> str:
+    """Without the way to the error before the method, in one line."""
+    return re.sub(r"^.*?\.py\), ", "", " ".join(message.split()))
+
+
+def shortened(message: str, copy: Path) -> str:
+    """In one line without folders of this machine."""
+    line = next((line for line in message.splitlines() if line.strip()), "")
+    short = re.sub(
+        rf"\S*?{re.escape(copy.name)}/(?=\.|examples/|\S+\.ya?ml)", "", line.replace(f"{copy.resolve()}/", "")
+    )
+    short = re.sub(r"^\.run/\S+?:\d+:\d+: ", "", short).replace("|", "/").strip()
+    return short if len(short) <= _LONGEST else f"{short[: _LONGEST - 3]}..."

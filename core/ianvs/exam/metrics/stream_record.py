@@ -1,0 +1,150 @@
+"""What is known of a stream that was answered before it was told, for metrics of level "stream"."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MEMORIES = (1, 5, 25, 125)  # labels that a blind classifier looks back on
+NEVER = -1
+
+
+def running(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N,) means of the scores so far."""
+    return np.asarray(np.cumsum(scores) / np.arange(1, len(scores) + 1))
+
+
+@dataclass(frozen=True)
+class StreamRecord:
+    """N episodes, one for each sample of the stream, in its order.
+
+    scores: (N,) what each answer was worth. stateless: those of the same learner that remembers nothing; None: it
+    did not run. rounds, chunks: (N,) which it came in, from 1 and from 0. told_at: (N,) the chunk after which it
+    was told, NEVER. truth, said: (N,) numbers of the right answer and of the given one, which is -1 where it is
+    right nowhere in the stream. topics, facts: (N,) numbers of them, or None where the data know none; a fact of -1
+    is none. delay: in chunks. near: by shift the scores of copies that were asked ahead. second: (N,) scores of the
+    last model on the whole stream, or None. answer_seconds, feedback_seconds, cpu_seconds: of the whole stream.
+    tokens, calls: as the author counts them; None where nobody does. held_out: (J,) scores of the test sets after
+    the last round less those before the first, or None. window, start, r_max: as in
+    ianvs.config.spec.PrequentialSpec.
+    """
+
+    scores: NDArray[np.float64]
+    rounds: NDArray[np.int64]
+    chunks: NDArray[np.int64]
+    told_at: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    said: NDArray[np.int64]
+    stateless: NDArray[np.float64] | None = None
+    topics: NDArray[np.int64] | None = None
+    facts: NDArray[np.int64] | None = None
+    delay: int = 0
+    near: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+    second: NDArray[np.float64] | None = None
+    answer_seconds: float = 0.0
+    feedback_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    tokens: float | None = None
+    calls: float | None = None
+    held_out: NDArray[np.float64] | None = None
+    window: int = 50
+    start: int = 5
+    r_max: float = 1.0
+
+    @property
+    def gains(self) -> NDArray[np.float64]:
+        """(N,) what was gained by not being reset; empty where the stateless reference did not run."""
+        return np.empty(0) if self.stateless is None else self.scores - self.stateless
+
+    @cached_property
+    def visits(self) -> list[tuple[int, int, int]]:
+        """(topic, first episode, the one after the last) of each run of episodes of one topic."""
+        if self.topics is None or not len(self.topics):
+            return []
+        bounds = [0, *(np.flatnonzero(np.diff(self.topics)) + 1).tolist(), len(self.topics)]
+        return [(int(self.topics[first]), first, end) for first, end in pairwise(bounds)]
+
+    @cached_property
+    def of_facts(self) -> OfFacts | None:
+        """None where the data know no facts."""
+        return None if self.facts is None else _of_facts(self)
+
+    @cached_property
+    def blind(self) -> float:
+        """Of whoever sees no question: the most frequent of the last k labels that were told, of several the one told
+        last; the best k of 1, 5, 25 and 125. Wrong before anything was told. Hammoud et al. 2023, section 3."""
+        found = [blind_accuracy(self.truth, self.chunks, self.delay, k) for k in _MEMORIES]
+        return max(found) if len(self.truth) else float("nan")
+
+
+@dataclass(frozen=True)
+class OfFacts:
+    """(N,) each. retained: the fact was told last in an earlier visit, with the answer that it still has. updated: it
+    was told with another answer before, and last with the one that it has. changed: it had another answer in an earlier
+    episode. stale: such a one was given. knowable: it has been told with the answer that it has."""
+
+    retained: NDArray[np.bool_]
+    updated: NDArray[np.bool_]
+    changed: NDArray[np.bool_]
+    stale: NDArray[np.bool_]
+    knowable: NDArray[np.bool_]
+
+
+def _of_facts(record: StreamRecord) -> OfFacts:
+    count = len(record.scores)
+    found = OfFacts(*(np.zeros(count, bool) for _ in range(5)))
+    visit = np.zeros(count, np.int64)
+    for number, (_, first, end) in enumerate(record.visits):
+        visit[first:end] = number
+    assert record.facts is not None
+    earlier: dict[int, list[int]] = {}  # episodes by fact, in the order of the stream, in which they are told as well
+    for i, fact in enumerate(record.facts.tolist()):
+        if fact < 0:
+            continue
+        before = earlier.setdefault(fact, [])
+        now = record.truth[i]
+        told = [e for e in before if NEVER < record.told_at[e] < record.chunks[i]]
+        former = {int(record.truth[e]) for e in before} - {int(now)}
+        found.changed[i] = bool(former)
+        found.stale[i] = int(record.said[i]) in former
+        if told:
+            last = told[-1]
+            found.retained[i] = bool(record.truth[last] == now and visit[last] < visit[i])
+            found.updated[i] = bool(record.truth[last] == now and any(record.truth[e] != now for e in told))
+            found.knowable[i] = any(record.truth[e] == now for e in told)
+        before.append(i)
+    return found
+
+
+def blind_accuracy(truth: NDArray[np.int64], chunks: NDArray[np.int64], delay: int, k: int) -> float:
+    """Share of `truth` that a classifier with a memory of `k` told labels gets right without seeing a question."""
+    kept: deque[int] = deque()
+    counts: Counter[int] = Counter()
+    last: dict[int, int] = {}  # when each label was told last
+    told = right = 0
+    labels, steps = truth.tolist(), chunks.tolist()
+    answer, asked_at = NEVER - 1, NEVER
+    for label, step in zip(labels, steps, strict=True):
+        while told < len(labels) and steps[told] + delay < step:
+            new = labels[told]
+            kept.append(new)
+            counts[new] += 1
+            last[new] = told
+            if len(kept) > k:
+                old = kept.popleft()
+                counts[old] -= 1
+                if not counts[old]:
+                    del counts[old]
+            told += 1
+            asked_at = NEVER
+        if asked_at != step:
+            asked_at = step
+            answer = max(counts, key=lambda one: (counts[one], last[one])) if counts else NEVER - 1
+        right += label == answer
+    return right / len(labels) if labels else float("nan")

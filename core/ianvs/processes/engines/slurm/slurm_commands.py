@@ -1,0 +1,100 @@
+"""Slurm's own commands: `sbatch`, `squeue`, `scancel`. Their words are passed on as they are.
+
+What `squeue` prints has been the same for ten years if it is told what to print; its JSON is another in each version.
+"""
+
+import math
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ianvs.base.errors import IanvsError
+from ianvs.config.spec import ResourcesSpec
+
+_SECONDS = 60.0  # that a busy controller may take to answer
+_OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
+NEVER = {
+    *(
+        "PartitionTimeLimit",
+        "PartitionNodeLimit",
+        "BadConstraints",
+        "InvalidAccount",
+        "InvalidQOS",
+        "AccountNotAllowed",
+    ),
+    *("QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit", "QOSNotAllowed", "DependencyNeverSatisfied"),
+}
+"""Reasons for which a job waits that no time removes."""
+
+
+class Job(NamedTuple):
+    """A job of an array as `squeue` shows it: "12_3", "PENDING", "Resources", "n1"."""
+
+    id: str
+    state: str
+    reason: str
+    node: str
+
+    @property
+    def over(self) -> bool:
+        return self.state in _OVER
+
+
+def sbatch(arguments: Sequence[str], script: str) -> str:
+    """What `sbatch` answers to `script`. Raises IanvsError with its words."""
+    return _said(["sbatch", *arguments], script)
+
+
+def squeue(names: Iterable[str]) -> dict[str, Job]:
+    """The jobs of these names that this user has in the queue, and those that have just left it, by id."""
+    asked = ["squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"]
+    told = _said([*asked, f"--name={','.join(names)}", "--format=%i|%T|%r|%N"])
+    jobs = [Job(*line.strip().split("|")) for line in told.splitlines() if line.count("|") == 3]
+    return {job.id: job for job in jobs}
+
+
+def scancel(arguments: Sequence[str]) -> None:
+    """End jobs, by id or as `arguments` say otherwise; one that is gone is no error."""
+    _said(["scancel", "--quiet", *arguments], fails=False)
+
+
+def wishes_of(kind: ResourcesSpec | None, threads: int) -> dict[str, Any]:
+    """What an algorithm's `resources` tell sbatch, in place of the engine's options."""
+    if kind is None:
+        return {}
+    wishes: dict[str, Any] = {"gres": f"gpu:{kind.gpus}" if kind.gpus else None}
+    wishes["cpus-per-task"] = kind.cpus or threads
+    if kind.memory is not None:
+        wishes["mem"] = f"{math.ceil(kind.memory / 2**20)}M"
+    if kind.time is not None:
+        wishes["time"] = math.ceil(kind.time / 60)
+    return wishes
+
+
+def arguments_of(wishes: dict[str, Any], signal_delay_s: int, extra: list[str]) -> list[str]:
+    """Of sbatch, for a pilot. wishes: by the names of its options. signal_delay_s: seconds before the end of its time
+    at which it is told. extra: further arguments.
+    """
+    said = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
+    return [*said, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
+
+
+def _said(command: Sequence[str], given: str = "", *, fails: bool = True) -> str:
+    # Where this runs in a job itself, what its surroundings say of that job must not pass for wishes for the next.
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
+    kept |= {key: os.environ[key] for key in ("SLURM_CONF", "SLURM_CLUSTERS") if key in os.environ}
+    try:
+        asked: dict[str, Any] = {"capture_output": True, "text": True, "timeout": _SECONDS, "env": kept}
+        # A Ctrl-C is not for it.
+        ran: subprocess.CompletedProcess[str] = subprocess.run(command, input=given, start_new_session=True, **asked)
+    except FileNotFoundError as error:
+        raise IanvsError(
+            f"engine slurm needs Slurm's commands, and `{command[0]}` is not found. Run ianvs on a login node."
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise IanvsError(f"`{command[0]}` has not answered for {_SECONDS:.0f} s.") from error
+    if ran.returncode != 0 and fails:
+        said = " ".join(line.strip() for line in (ran.stderr or ran.stdout).splitlines())
+        raise IanvsError(f"Slurm refuses: {said or f'{command[0]} ended with {ran.returncode}'}")
+    return ran.stdout

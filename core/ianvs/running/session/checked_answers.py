@@ -1,0 +1,62 @@
+"""Answers of a paradigm to samples that are asked at once, checked where they are given; and how they are compared."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ianvs.base.errors import PluginError
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.parts import ColumnData, Part, is_lazy
+from ianvs.exam.data_types import DataType
+from ianvs.exam.paradigms import Predictions
+from ianvs.exam.scenarios.views import TestView
+
+Asking = Callable[[TestView], object]
+"""A paradigm's method, with all but the data."""
+
+
+def checked_answers(
+    kind: DataType,
+    classes: int,
+    x: ColumnData,
+    name: str,
+    label_shape: tuple[int, ...],
+    ask: Asking,
+    who: Callable[[], str],
+    asked: str,
+    *,
+    unseen: bool,
+) -> Predictions:
+    """What `ask` says of `x`. name: what errors call the samples; asked: the paradigm's method; who: the module's, once
+    it was asked. classes: how many the exam has. Raises PluginError."""
+    count = len(x)
+    shape = np.broadcast_to(np.uint8(0), (count, *label_shape))
+    samples = np.broadcast_to(np.uint8(0), (count,)) if is_lazy(x) else x.gather()
+    check = kind.checker(Part(Samples(samples, shape, np.empty(0, str)), np.arange(count)), classes, unseen=unseen)
+    data = TestView(x, name=name)
+    said = ask(data)
+    data.close()
+    if not isinstance(said, Predictions):
+        raise PluginError(f"{asked} returned {type(said).__name__}: return Predictions(labels).")
+    extras = {extra: np.asarray(values) for extra, values in said.extras.items()}
+    for extra, array in extras.items():
+        if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
+            form = f"{array.dtype} {array.shape}"
+            raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
+    checked: Any = check(said.labels, who())
+    return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two answers, or all answers to some samples, are the same: numbers, texts, or what holds such."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(np.array_equal(one, other))
+
+
+def picked(answers: Any, rows: Any) -> Any:
+    """The checked answers at `rows`, (n,) positions."""
+    return answers[np.asarray(rows)] if isinstance(answers, np.ndarray) else [answers[row] for row in rows]

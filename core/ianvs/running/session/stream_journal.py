@@ -1,0 +1,61 @@
+"""First answers to the chunks of a stream, on disk before anything is told of them.
+
+A learner that is killed, or kills itself, is asked the chunks of its round again, and knows by then what was told. So
+the first answer counts. Nothing is flushed to the disk itself: a kill loses nothing that was written.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ianvs.processes.sealing.peer import RemoteError
+from ianvs.processes.sealing.shared_arrays import Spec, unpacked
+
+_HEADER = struct.Struct("<IIQ")  # checksum, bytes of the words, bytes of the answers
+
+
+class Journal:
+    """Of one round. path: of its file, which appears with the first answer."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: dict[int, Any] = {}
+        whole = 0
+        if path.exists():
+            held = path.read_bytes()
+            for chunk, answers, end in _entries(held):
+                self._found[chunk], whole = answers, end
+            if whole < len(held):  # cut off by the kill: of that answer nothing was told
+                with path.open("r+b") as file:
+                    file.truncate(whole)
+
+    def first(self, chunk: int) -> Any | None:
+        """The answers that count, as `unpacked` gives them; None: when this was opened there were none."""
+        return self._found.get(chunk)
+
+    def add(self, chunk: int, spec: Spec, memory: memoryview) -> None:
+        """Write down the first answers to a chunk. spec: where they lie in `memory`."""
+        words = json.dumps({"chunk": chunk, "labels": spec}).encode()
+        body = words + bytes(memory)
+        with self._path.open("ab", buffering=0) as file:
+            file.write(_HEADER.pack(zlib.crc32(body), len(words), len(memory)) + body)
+
+
+def _entries(held: bytes) -> Iterator[tuple[int, Any, int]]:
+    """(chunk, its answers, where the next entry begins) of all whole entries."""
+    at = 0
+    while at + _HEADER.size <= len(held):
+        checksum, words, size = _HEADER.unpack_from(held, at)
+        start = at + _HEADER.size
+        end = start + words + size
+        if end > len(held) or zlib.crc32(held[start:end]) != checksum:
+            return
+        told: Mapping[str, Any] = json.loads(held[start : start + words])
+        try:
+            yield told["chunk"], unpacked(memoryview(held)[start + words : end], told["labels"]), end
+        except RemoteError:
+            return
+        at = end

@@ -1,0 +1,299 @@
+"""The keeper of an exam that asks before it tells: which chunk may be asked, what its first answer was, what is told.
+
+A chunk is asked, then answered, then told, in this order and once. Labels of chunks that were not answered are nowhere
+but here.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import ExamRuleError, PluginError
+from ianvs.config.spec import PrequentialSpec
+from ianvs.exam.data.listing import column
+from ianvs.exam.data.parts import Held, Part, columns_of
+from ianvs.exam.data_types import DataType
+from ianvs.exam.scenarios.exam import Exam
+from ianvs.processes.sealing.peer import Message
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.session.checked_answers import alike, picked
+from ianvs.running.session.feed import Chunk, DataFeed, joined
+from ianvs.running.session.learner_messages import AnsweredCall
+from ianvs.running.session.stream_journal import Journal
+from ianvs.running.session.stream_order import StreamOrder
+from ianvs.running.session.stream_scores import StreamScores
+
+Ahead = Callable[[Sequence[Part]], list[Any]]
+"""Answers of a copy to some parts, one after the other."""
+
+
+@dataclass
+class _Times:
+    """Of a round, by the keeper's clock; cpu: processor seconds of answering alone."""
+
+    answering: float = 0.0
+    learning: float = 0.0
+    cpu: float = 0.0
+
+
+class StreamKeeper:
+    """Of one case. tells: whether anything is told at all; nothing is to the reference that remembers nothing. hears:
+    whether what is told comes as Told, beside the answers, and not as training data.
+
+    journals: where those of the case lie, by number of the round. cpu: processor seconds of the learner so far. ahead:
+    asks a copy. between: what else is done when the learner has learnt from a chunk.
+    """
+
+    def __init__(
+        self,
+        exam: Exam,
+        spec: PrequentialSpec,
+        feed: DataFeed,
+        kind: DataType,
+        own_cost: int,
+        journals: Callable[[int], Path],
+        folder: Path,
+        cpu: Callable[[], float],
+        ahead: Ahead,
+        between: Callable[[Chunk], None],
+        *,
+        tells: bool,
+        hears: bool,
+    ) -> None:
+        self._exam, self._spec, self._feed, self._kind = exam, spec, feed, kind
+        self._order, self._tells, self._hears = StreamOrder(spec.delay, spec.cost(own_cost)), tells, hears
+        self._journals, self._folder, self._cpu = journals, folder, cpu
+        self._ahead, self._between = ahead, between
+        self._chunks = [(k, chunk) for k in range(1, len(exam.rounds) + 1) for chunk in feed.chunks(k)]
+        self._starts = np.cumsum([0, *(chunk.size for _, chunk in self._chunks)])
+        self._answers: dict[int, Any] = {}  # of this round, and of earlier chunks of which something is to be told
+        self._next = self._end = 0  # chunks from 0: the one to be asked, and that with which the round is over
+        self._round = 0
+        self._begun = self._is_asked = False
+        self._journal: Journal
+        self._since = self._cpu_since = 0.0
+        self.times = _Times()
+        self.differing: list[int] = []  # chunks that are answered otherwise than they were before a kill
+        self.samples = 0  # that were told in this step
+        flow = [part.positions for _, chunk in self._chunks for part in chunk.parts]
+        self._scores = StreamScores(exam.dataset, kind, spec, np.concatenate([np.empty(0, np.int64), *flow]))
+
+    def begin(self, step: int) -> None:
+        """Round `step` is to come; nothing of it was asked yet."""
+        numbers = [index for index, (of, _) in enumerate(self._chunks) if of == step]
+        self._next, self._end = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
+        self._round, self._begun, self._is_asked = step, False, False
+        self._near: dict[int, list[NDArray[np.float64]]] = {shift: [] for shift in self._spec.near_future}
+        self._journal = Journal(self._journals(step))
+        self._remember(self._next)
+        self.times, self.differing, self.samples = _Times(), [], 0
+
+    def start(self) -> Message:
+        """The learner wants the round. Raises ExamRuleError where it has had it."""
+        if self._begun:
+            raise ExamRuleError(
+                f"feed({self._round}): the stream of round {self._round} is asked already. Each chunk is asked once, "
+                "and what is told of it comes after its answers."
+            )
+        self._begun, self._since = True, 0.0
+        return Message({"asks": True})
+
+    def question(self) -> Message:
+        """The next chunk, without anything but its samples; {"more": False} where the round is over."""
+        if not self._begun or self._is_asked:
+            last = f"chunk {self._next + 2} comes after the answers to chunk {self._next + 1}"
+            raise ExamRuleError(last if self._begun else "no chunk is asked before the round is: feed() begins it.")
+        if self._since:
+            self.times.learning += time.perf_counter() - self._since
+            self._learnt(self._next - 1)
+        if self._next == self._end:
+            self._since = 0.0
+            return Message({"more": False})
+        chunk = self._chunks[self._next][1]
+        writer = ArrayWriter(0, self._folder)
+        spec = writer.column(columns_of(chunk.parts, ("x",))["x"])
+        body = {
+            "more": True,
+            "chunk": chunk.number,
+            "x": spec,
+            "name": self._feed.chunk(chunk).name,
+            "label_shape": chunk.parts[0].samples.y.shape[1:],
+        }
+        self._is_asked = True
+        self._since, self._cpu_since = time.perf_counter(), self._cpu()
+        return Message(body, (writer.file,))
+
+    def answered(self, said: AnsweredCall, files: Sequence[int]) -> Message:
+        """Take the answers to the chunk that was asked, and tell what is to be told by now."""
+        self.times.answering += time.perf_counter() - self._since
+        self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
+        if len(files) != 1:
+            raise PluginError(f"{said.who} gave no answers")
+        memory = mapped(files[0])
+        t, chunk = self._next, self._chunks[self._next % len(self._chunks)][1]
+        if not self._is_asked:
+            raise ExamRuleError(f"chunk {said.chunk} was answered; the first answer counts.")
+        if said.chunk != chunk.number:
+            raise ExamRuleError(f"chunk {said.chunk} was not asked; chunk {chunk.number} was.")
+        answers = self._checked(chunk, unpacked(memory, said.labels), said.who)
+        first = self._journal.first(t)
+        if first is None:
+            self._journal.add(t, said.labels, memory)
+        else:
+            first = self._checked(chunk, first, said.who)
+            if not alike(first, answers):
+                self.differing.append(chunk.number)
+            answers = first
+        self._answers[t] = answers
+        self._is_asked, self._next = False, t + 1
+        told = self._order.told_after(t) if self._tells else None
+        reply = Message({"told": None}) if told is None else self._told(told)
+        self._since = time.perf_counter()
+        return reply
+
+    def record(self, *, last: bool) -> dict[str, NDArray[Any]]:
+        """What is stored of the round, which is over: (n,) of its episodes each, in their order.
+
+        last: no round comes after it. near S: scores of the answers of copies, chunk after chunk.
+        """
+        numbers = [index for index, (of, _) in enumerate(self._chunks) if of == self._round]
+        positions = [self._positions(index) for index in numbers]
+        sizes = [len(one) for one in positions]
+        told = [self._order.told_at(index, len(self._chunks)) if self._tells else -1 for index in numbers]
+        where = np.concatenate(positions) if positions else np.empty(0, np.int64)
+        first = int(self._starts[numbers[0]]) if numbers else 0
+        stored: dict[str, NDArray[Any]] = {
+            "episode": first + np.arange(len(where)),
+            "sample": where,
+            "chunk": np.repeat(np.array(numbers, np.int64), sizes),
+            "told_at": np.repeat(np.array(told, np.int64), sizes),
+            "scores": _joined(
+                [self._scores.of(at, self._answers[index]) for at, index in zip(positions, numbers, strict=True)]
+            ),
+            "truth": self._scores.truth[first : first + len(where)],
+            "said": _joined([self._scores.said(self._answers[index]) for index in numbers], np.int64),
+        }
+        for name, values in (("topic", self._scores.topics), ("fact", self._scores.facts)):
+            if values is not None:
+                stored[name] = values[first : first + len(where)]
+        if self._tells:
+            stored |= {f"near {shift}": _joined(scores) for shift, scores in self._near.items()}
+        spec = self._spec
+        stored["settings"] = np.array([spec.delay, spec.window, spec.start, spec.r_max])
+        if last and self._tells and self._spec.second_pass:
+            parts = [part for _, chunk in self._chunks for part in chunk.parts]
+            again = zip(parts, self._ahead(parts), strict=True)
+            stored["second"] = _joined([self._scores.of(part.positions, said) for part, said in again])
+        return stored
+
+    def end(self) -> None:
+        """The round is stored: answers that nothing is told of any more are forgotten."""
+        waiting = {index for index in self._answers if self._order.told_at(index, len(self._chunks)) >= self._end}
+        for index in [one for one in self._answers if one not in waiting or not self._tells]:
+            del self._answers[index]
+        needed = {self._chunks[index][0] for index in self._answers}
+        for number in range(1, self._round + 1):
+            if number not in needed:
+                self._journals(number).unlink(missing_ok=True)
+
+    @property
+    def told_so_far(self) -> int:
+        """Samples that had been told when the round was over."""
+        if not self._tells:
+            return 0
+        ends = [self._order.told_at(index, len(self._chunks)) for index in range(len(self._chunks))]
+        return sum(c.size for (_, c), end in zip(self._chunks, ends, strict=True) if 0 <= end < self._end)
+
+    # --- within -------------------------------------------------------------------------------------------------
+
+    def _remember(self, before: int) -> None:
+        """The answers to chunks of earlier rounds that something is told of later."""
+        lacking = {
+            index
+            for index in range(before)
+            if self._tells and self._order.told_at(index, len(self._chunks)) >= before and index not in self._answers
+        }
+        for number in sorted({self._chunks[index][0] for index in lacking}):
+            journal = Journal(self._journals(number))
+            for index in lacking:
+                if self._chunks[index][0] == number and (found := journal.first(index)) is not None:
+                    self._answers[index] = found
+        if gone := lacking - self._answers.keys():
+            raise PluginError(f"the answers to chunk {min(gone) + 1} of the stream are gone")
+
+    def _learnt(self, chunk: int) -> None:
+        """The learner has learnt from what was told after `chunk`."""
+        self._between(self._chunks[chunk][1])
+        if (chunk + 1) % self._spec.near_future_every or not self._tells:
+            return
+        shifts = [shift for shift in self._spec.near_future if chunk + 1 + shift < len(self._chunks)]
+        if not shifts:
+            return
+        parts = [self._chunks[chunk + 1 + shift][1].parts for shift in shifts]
+        said = iter(self._ahead([part for of in parts for part in of]))
+        for shift, of in zip(shifts, parts, strict=True):
+            self._near[shift] += [self._scores.of(part.positions, next(said)) for part in of]
+
+    def _told(self, chunk: int) -> Message:
+        of = self._chunks[chunk][1]
+        view, writer = self._feed.chunk(of), ArrayWriter(0, self._folder)
+        plain = {"name": view.name, "number": of.number, "classes": of.classes}
+        if not self._hears:
+            self.samples += of.size
+            columns = {name: writer.column(one) for name, one in view.columns.items()}
+            told = {**plain, "kind": None, "passes": view.passes, "columns": columns}
+            return Message({"told": told}, (writer.file,))
+        answers, rows = self._answers[chunk], np.arange(of.size)
+        labels = self._labels(of)
+        kind = self._spec.feedback
+        if kind != "label" and labels.ndim == 1 and labels.dtype.kind in "iu":
+            rows = np.flatnonzero(labels >= 0)  # of what is withheld nothing else is told
+        self.samples += len(rows)
+        given = labels if kind == "label" else self._judged(chunk, labels, answers)
+        x = columns_of(of.parts, ("x",))["x"].gather(rows)
+        columns = {
+            "x": writer.column(Held(x if isinstance(x, np.ndarray) else list(x))),
+            "answers": writer.values(picked(answers, rows)),
+            "told": writer.values(given[rows]),
+        }
+        episodes = (self._starts[chunk] + rows).tolist()
+        told = {**plain, "kind": kind, "episodes": episodes, "delay": self._spec.delay}
+        told["classes"] = of.classes if kind == "label" else ()
+        return Message({"told": {**told, "columns": columns}}, (writer.file,))
+
+    def _judged(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
+        """(n,) whether each answer is right, what it is worth, or that in words."""
+        positions = self._positions(chunk)
+        scores = self._scores.of(positions, answers, labels)
+        if self._spec.feedback == "correctness":
+            return np.asarray(scores >= self._spec.r_max)
+        if self._spec.feedback == "score":
+            return scores
+        return column([self._scores.in_words(*one) for one in zip(positions, labels, scores, strict=True)])
+
+    def _checked(self, chunk: Chunk, answers: Any, who: str) -> Any:
+        part = chunk.parts[0] if len(chunk.parts) == 1 else _as_one(chunk)
+        unseen = self._exam.rules.unseen != "none"
+        checked = self._kind.checker(part, len(self._exam.dataset.classes), unseen=unseen)(answers, who)
+        return self._kind.shortened(checked)[0]
+
+    def _labels(self, chunk: Chunk) -> NDArray[Any]:
+        return np.concatenate([np.asarray(part.told) for part in chunk.parts])
+
+    def _positions(self, chunk: int) -> NDArray[np.int64]:
+        return np.concatenate([part.positions for part in self._chunks[chunk][1].parts])
+
+
+def _joined(pieces: Sequence[NDArray[Any]], form: Any = np.float64) -> NDArray[Any]:
+    return np.concatenate(pieces).astype(form) if pieces else np.empty(0, form)
+
+
+def _as_one(chunk: Chunk) -> Part:
+    """What answers to a chunk over the end of a round are checked against."""
+    [part, *more] = joined(chunk.parts)
+    return part if not more else Part(part.samples, np.concatenate([one.positions for one in (part, *more)]))

@@ -1,0 +1,208 @@
+"""Memories, modules of type `memory`: what a system was told, and what of it may help with a question."""
+
+import json
+import math
+import re
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+
+from ianvs.base.errors import PluginError, require_known
+
+Pair = tuple[str, str]  # a question and the answer to it
+_CHOICES = re.compile(r"(.*?)\s*Choose from: (.*)", re.DOTALL)
+_SUM = re.compile(r"(\d+) (\w+) (\d+)")
+_MOST = 9  # by which an operation takes a number
+
+
+def parted(asked: str) -> tuple[str, list[str]]:
+    """(a question, the answers that it offers, none where it is open)."""
+    found = _CHOICES.fullmatch(asked)
+    return (found[1], found[2].split("; ")) if found else (asked, [])
+
+
+def in_pairs(told) -> list[tuple[str, str, bool]]:
+    """What was told as (question, answer, whether it is right); the choices are left out of the question."""
+    questions = [parted(str(asked))[0] for asked in told.x]
+    if told.kind == "label":
+        return [(asked, str(label), True) for asked, label in zip(questions, told.labels, strict=True)]
+    if told.kind == "text":
+        raise PluginError(
+            "these memories do not read what is said of an answer in words. Set `feedback: label`, `correctness` or "
+            "`score` in the testenv."
+        )
+    right = told.correct if told.kind == "correctness" else told.scores >= 1
+    return [(asked, str(said), bool(ok)) for asked, said, ok in zip(questions, told.answers, right, strict=True)]
+
+
+class History:
+    """Everything that was told, in its order; the base of other memories, each of which says what it finds.
+
+    last: how many of the newest; 0 is all.
+    """
+
+    def __init__(self, *, last: int = 0):
+        self.last = last
+        self.reset()
+
+    def reset(self):
+        self.kept = []  # or a dict: what json can hold
+
+    def write(self, told):
+        for question, answer, right in in_pairs(told):
+            (self.keep if right else self.drop)(question, answer)
+
+    def read(self, data) -> list[list[Pair]]:
+        """For each question pairs that were told, the one that matters most first; of a history, the newest."""
+        return [self.find(parted(str(asked))[0]) for asked in data.x]
+
+    def key(self, question: str) -> str:
+        """What answers are kept by."""
+        return question
+
+    def keep(self, question: str, answer: str):
+        """It is right."""
+        self.kept.append((question, answer))
+
+    def drop(self, question: str, answer: str):
+        """It is not right, perhaps not any more."""
+        self.kept = [pair for pair in self.kept if tuple(pair) != (question, answer)]
+
+    def find(self, question: str) -> list[Pair]:
+        return [tuple(pair) for pair in self.kept[-self.last :][::-1]]
+
+    def save(self, path):
+        Path(path).write_text(json.dumps(self.kept), encoding="utf-8")
+
+    def load(self, path):
+        self.kept = json.loads(Path(path).read_text(encoding="utf-8"))
+
+    def __len__(self):
+        return len(self.kept)
+
+
+class MostFrequent(History):
+    """By heading (what stands before the first colon) how often each answer was right; of equals, the one told last.
+
+    What a classifier that looks at no question reaches, told which heading it is.
+    """
+
+    def __init__(self):
+        super().__init__()
+
+    def reset(self):
+        self.kept = {}
+
+    def key(self, question: str) -> str:
+        return question.partition(":")[0] if ":" in question else ""
+
+    def keep(self, question: str, answer: str):
+        counts = self.kept.setdefault(self.key(question), {})
+        counts[answer] = counts.pop(answer, 0) + 1  # told last, it stands last
+
+    def drop(self, question: str, answer: str):
+        pass
+
+    def find(self, question: str) -> list[Pair]:
+        counts = self.kept.get(self.key(question), {})
+        order = {answer: (count, place) for place, (answer, count) in enumerate(counts.items())}
+        return [(question, answer) for answer in sorted(order, key=order.__getitem__, reverse=True)]
+
+
+class SameWording(History):
+    """The answer told last to the same question in the same words."""
+
+    def __init__(self):
+        super().__init__()
+
+    def reset(self):
+        self.kept = {}
+
+    def keep(self, question: str, answer: str):
+        self.kept[self.key(question)] = [(question, answer)]
+
+    def drop(self, question: str, answer: str):
+        if any(noted == answer for _, noted in self.kept.get(self.key(question), [])):
+            del self.kept[self.key(question)]
+
+    def find(self, question: str) -> list[Pair]:
+        return [tuple(pair) for pair in self.kept.get(self.key(question), [])]
+
+
+class KeyedNotes(SameWording):
+    """A note for what a question is about, in whatever words: its names, which are the words with a capital letter.
+
+    A new answer overwrites the old one. Results of an operation ("3 marn 5") are all noted, and the next result is that
+    of the first p a + q b that agrees with them, p and q from 0 to 9.
+    """
+
+    def key(self, question: str) -> str:
+        return question if _SUM.search(question) else " ".join(re.findall(r"\b[A-Z]\w*", question))
+
+    def keep(self, question: str, answer: str):
+        if (asked := _SUM.search(question)) and re.fullmatch(r"\d+", answer):
+            self.kept.setdefault(asked[2], []).append((question, answer))
+        else:
+            super().keep(question, answer)
+
+    def find(self, question: str) -> list[Pair]:
+        asked = _SUM.search(question)
+        noted = self.kept.get(asked[2], []) if asked else []
+        if asked is None or not noted:
+            return super().find(question)
+        found = [(_SUM.search(before), int(result)) for before, result in noted]
+        results = [(int(sum_[1]), int(sum_[3]), result) for sum_, result in found]
+        for p in range(_MOST + 1):
+            for q in range(_MOST + 1):
+                if all(p * a + q * b == result for a, b, result in results):
+                    return [(question, str(p * int(asked[1]) + q * int(asked[3])))]
+        return []
+
+
+class Nearest(History):
+    """The `k` questions that are nearest by `similarities`. of_equals: which goes first, "newest" or "oldest"."""
+
+    def __init__(self, *, k: int = 1, of_equals: str = "newest"):
+        super().__init__()
+        require_known("of_equals", of_equals, ("newest", "oldest"))
+        if k < 1:
+            raise PluginError(f"k is {k}; it must be at least 1.")
+        self.k, self.of_equals = k, of_equals
+
+    def similarities(self, question: str) -> list[float]:
+        """To each question that is kept; 0 is nothing in common."""
+        raise NotImplementedError
+
+    def find(self, question: str) -> list[Pair]:
+        near = self.similarities(question)
+        places = range(len(near)) if self.of_equals == "oldest" else range(len(near) - 1, -1, -1)
+        best = sorted((i for i in places if near[i] > 0), key=near.__getitem__, reverse=True)
+        return [tuple(self.kept[i]) for i in best[: self.k]]
+
+
+class NearestByWords(Nearest):
+    """Cosine of TF-IDF vectors: a word counts tf (1 + ln((1 + n) / (1 + df))), of n questions df of which have it."""
+
+    def __init__(self, *, k: int = 1, of_equals: str = "newest"):
+        super().__init__(k=k, of_equals=of_equals)
+
+    def similarities(self, question: str) -> list[float]:
+        often = Counter(asked for asked, _ in self.kept)
+        counts, documents = {text: _counted(text) for text in (question, *often)}, Counter[str]()
+        for text, n in often.items():
+            documents.update(dict.fromkeys(counts[text], n))
+        weight = {word: 1 + math.log((1 + len(self.kept)) / (1 + n)) for word, n in documents.items()}
+        unmet = 1 + math.log(1 + len(self.kept))  # of a word that only the question has
+        vectors = {text: {word: n * weight.get(word, unmet) for word, n in one.items()} for text, one in counts.items()}
+        asked, length = vectors[question], math.hypot(*vectors[question].values())
+        near = {
+            text: sum(asked.get(word, 0.0) * value for word, value in vectors[text].items())
+            / (math.hypot(*vectors[text].values()) * length or 1.0)
+            for text in often
+        }
+        return [near[text] for text, _ in self.kept]
+
+
+@lru_cache(1 << 14)
+def _counted(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\w+", text.lower()))

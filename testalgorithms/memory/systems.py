@@ -1,0 +1,104 @@
+"""Systems that answer as they were told, each with a memory of its own; and an agent that has to be listed with one."""
+
+import json
+from pathlib import Path
+from zlib import crc32
+
+from ianvs.testalgorithms.memory.memories import (
+    History,
+    KeyedNotes,
+    MostFrequent,
+    NearestByWords,
+    Pair,
+    SameWording,
+    in_pairs,
+    parted,
+)
+
+
+class AsNoted:
+    """Answers what the first of its notes says, of those that a question offers to choose from.
+
+    Without a note it chooses one of the answers that are offered, by the question's text; else it says nothing, "".
+    """
+
+    def answer(self, data, *, notes: list[list[Pair]]) -> list[str]:
+        return [said(str(asked), found) for asked, found in zip(data.x, notes, strict=True)]
+
+
+def said(asked: str, notes: list[Pair], wrong=()) -> str:
+    """The answer to a question as it was asked. wrong: answers that are not."""
+    choices = parted(asked)[1]
+    noted = next((answer for _, answer in notes if not choices or answer in choices), None)
+    if noted is not None or not choices:
+        return noted or ""
+    left = [choice for choice in choices if choice not in wrong] or choices
+    return left[crc32(asked.encode()) % len(left)]
+
+
+class Remembering:
+    """A system that answers as its memory says. A subclass makes the memory.
+
+    eliminate: where it is told only whether an answer was right, and answers can be chosen, do not choose again what
+    was wrong, until an answer to the same was right.
+    """
+
+    memory: History
+
+    def __init__(self, memory: History, eliminate: bool):
+        self.memory, self.eliminate, self.wrong = memory, eliminate, {}
+
+    def answer(self, data) -> list[str]:
+        notes = self.memory.read(data)
+        return [
+            said(str(asked), found, self.wrong.get(self.memory.key(parted(str(asked))[0]), ()))
+            for asked, found in zip(data.x, notes, strict=True)
+        ]
+
+    def feedback(self, told):
+        self.memory.write(told)
+        for question, answer, right in in_pairs(told) if self.eliminate else ():
+            key = self.memory.key(question)
+            if right:
+                self.wrong.pop(key, None)
+            elif answer not in self.wrong.setdefault(key, []):
+                self.wrong[key].append(answer)
+
+    def reset(self):
+        self.memory.reset()
+        self.wrong = {}
+
+    def save(self, path):
+        Path(path).write_text(json.dumps({"kept": self.memory.kept, "wrong": self.wrong}), encoding="utf-8")
+
+    def load(self, path):
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.memory.kept, self.wrong = found["kept"], found["wrong"]
+
+
+class Majority(Remembering):
+    """The answer that was right most often under the heading: what is reached without looking at the question."""
+
+    def __init__(self, *, eliminate: bool = False):
+        super().__init__(MostFrequent(), eliminate)
+
+
+class ExactWording(Remembering):
+    """The answer told last to the same question in the same words."""
+
+    def __init__(self, *, eliminate: bool = False):
+        super().__init__(SameWording(), eliminate)
+
+
+class Retrieval(Remembering):
+    """The answer to the question that is nearest by TF-IDF. of_equals: the "newest" or the "oldest" of them counts."""
+
+    def __init__(self, *, of_equals: str = "newest", eliminate: bool = False):
+        super().__init__(NearestByWords(of_equals=of_equals), eliminate)
+
+
+class Notes(Remembering):
+    """A note for each thing that is asked about, overwritten when it changes; made-up operations are found out."""
+
+    def __init__(self, *, eliminate: bool = False):
+        super().__init__(KeyedNotes(), eliminate)
