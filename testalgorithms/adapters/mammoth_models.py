@@ -88,7 +88,7 @@ class Exam:
 
     def __init__(self, num_classes, n_tasks, batch_size):
         self.order, self.sizes, self.n_tasks, self.batch_size = list(range(num_classes)), [], n_tasks, batch_size
-        self.N_CLASSES, self.train_loader, self.i = num_classes, None, 0
+        self.N_CLASSES, self.train_loader, self.rows, self.i = num_classes, None, None, 0
 
     def begin(self, data, labels):
         """Show the data of a task, whose labels are class indices. Returns what models were not written for, or ""."""
@@ -98,7 +98,8 @@ class Exam:
         self.sizes, self.i = [*self.sizes, len(new)], self.i + len(new)
         if len(self.sizes) == 1 and self.i == self.N_CLASSES:
             self.SETTING = "domain-il"
-        self.train_loader = self.loader(Rows(data, np.argsort(self.order)[labels]), self.batch_size)
+        self.rows = Rows(data, np.argsort(self.order)[labels])
+        self.train_loader = self.loader(Rows(*vars(self.rows).values()), self.batch_size)
         if self.SETTING == "class-il" and not len(new) == len(now) == self.sizes[0]:
             return f"rounds that do not bring {self.sizes[0]} new classes each"
         return ""
@@ -107,7 +108,8 @@ class Exam:
         return DataLoader(rows, batch_size=size, shuffle=True)
 
     def not_aug_dataloader(self, batch_size):
-        return self.loader(self.train_loader.dataset, batch_size)
+        """Of the task as it was brought; models may have added old samples to what they learn from."""
+        return self.loader(self.rows, batch_size)
 
     @property
     def N_TASKS(self):
@@ -161,7 +163,7 @@ class Method:
             args.exam = exam
             self._model = self._built(exam, exam.train_loader.dataset[0][0].numel(), device)
         self._learn(exam)
-        exam.train_loader = None  # its data are not available after the round
+        exam.train_loader = exam.rows = None  # its data are not available after the round
 
     def _learn(self, exam):
         model, device = self._model, self._model.device

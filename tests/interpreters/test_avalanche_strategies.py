@@ -11,7 +11,7 @@ pytest.importorskip("avalanche", reason="avalanche-lib is not installed: its str
 torch = pytest.importorskip("torch")
 
 adapter = importlib.import_module("ianvs.testalgorithms.adapters.avalanche_strategies")
-digits = importlib.import_module("ianvs.testalgorithms.adapters.avalanche.digits")
+digits = importlib.import_module("ianvs.testalgorithms.adapters.avalanche.digit_strategies")
 TOLD = {"num_classes": 6, "device": "cpu"}
 NAMES = ("naive", "ewc", "lwf", "si", "replay", "gem", "agem", "der", "gdumb", "icarl")
 

@@ -130,6 +130,8 @@ class Worker:
         if name == "progress":
             self._progress = value
             return "progress", None
+        if name == "generation":
+            return "value", None  # it asks models of this process
         if isinstance(value, tuple):
             return "tuple", list(value)
         if value is None or isinstance(value, str | int | float | bool | list | dict):

@@ -48,7 +48,7 @@ def allowed_paths(
     files = (Path(url).resolve() for url in urls if url is not None and url.endswith(".py"))
     environments = (path.parents[1].resolve() for path in pythons if path is not None)
     for folder in (*(file.parent for file in files), *environments):
-        if any(folder.is_relative_to(path) for path in closed):
+        if folder.is_dir() and any(folder.is_relative_to(path) for path in closed):  # one may not be prepared yet
             found += [path for path in folder.iterdir() if path not in closed]
     return found
 

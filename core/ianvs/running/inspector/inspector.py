@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ianvs.base.errors import ConfigError, Problem
+from ianvs.base.errors import ConfigError, IanvsError, Problem
 from ianvs.config.contracts import HERE, contract_named, surroundings
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
@@ -55,7 +55,7 @@ class Inspector:
     def plugins(self, plugins: Sequence[tuple[AlgorithmSpec, ModuleSpec]]) -> list[PluginFacts | None]:
         """Of each module of an algorithm; None for one that can't be imported in time, which its check will tell."""
         told = [self._plugin(*plugin) for plugin in plugins]
-        known = (None if isinstance(one, str) or "problems" in one else one for one in told)
+        known = (None if one is None or isinstance(one, str) or "problems" in one else one for one in told)
         return [None if one is None else _PLUGIN_FACTS.validate_python(one) for one in known]
 
     def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[Problem]]:
@@ -73,13 +73,19 @@ class Inspector:
     def check(self, subject: Subject) -> Checked:
         """What is wrong with a plugin, with its hyperparameters, and with what its constructor makes of them."""
         known = self._plugin(subject.algorithm, subject.module)
+        if known is None:
+            return Checked((), asks=False)
         if isinstance(known, str):
             return unanswered(subject, known)
         return checked(subject, lambda asked: self._process().each(_name(check_plugin), asked, self._seconds))
 
-    def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str:
+    def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
+        """None where its interpreter can't be started, which a check of its own tells."""
         where = surroundings(algorithm)
-        more = None if where == HERE else [where.adapter, algorithm.python and lock_of(algorithm).identity]
+        try:
+            more = None if where == HERE else [where.adapter, algorithm.python and lock_of(algorithm).identity]
+        except IanvsError:
+            return None
         return self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
 
     def _metric(self, spec: MetricSpec) -> Metric | list[Problem]:
