@@ -9,9 +9,21 @@ for result in results: ...  # typed, one CaseResult per case
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ianvs.api import Results, compare, export, history, load_results, merge, migrate, plan, run, validate
+    from ianvs.api import Results, compare, export, history, load_results, merge, migrate, plan, prepare, run, validate
 
-__all__ = ["Results", "compare", "export", "history", "load_results", "merge", "migrate", "plan", "run", "validate"]
+__all__ = [
+    "Results",
+    "compare",
+    "export",
+    "history",
+    "load_results",
+    "merge",
+    "migrate",
+    "plan",
+    "prepare",
+    "run",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> object:

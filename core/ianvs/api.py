@@ -17,6 +17,7 @@ from ianvs.base.garbage import not_collecting
 from ianvs.base.package import job_path
 from ianvs.base.secrets import without_secrets
 from ianvs.config import load_job, resolved
+from ianvs.config.contracts import contract_of
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec
@@ -162,6 +163,18 @@ def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpa
     """
     with _loaded(path, JobOptions, options) as (job, inspector):
         return check_job(job, inspector, watcher or Listener())
+
+
+def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Path, bool]]:
+    """Make the environments of the job at `path`: (algorithm, folder, whether it was made now) of each.
+
+    Packages are installed by uv or pip, from wherever these take them. Raises IanvsError.
+    """
+    from ianvs.processes.interpreters.lock import prepare as made
+
+    with _loaded(path, JobOptions, options) as (job, _):
+        listed = [(one, one.environment.folder(job.workspace)) for one in job.algorithms if one.environment is not None]
+        return [(str(one.name), folder, made(one, job.workspace)) for one, folder in listed]
 
 
 def report(
@@ -418,7 +431,7 @@ def _results(plan_: Plan, provenance: dict[str, object], inspector: Inspector) -
         overlaps=overlaps(plan_),
         job_notes=job_notes(plan_),
         studies=tuple(study.stored for study in plan_.studies if study.stored is not None),
-        contract=job.algorithms[0].contract,  # a job has one
+        contract=contract_of(job).name,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ianvs
-from ianvs.base.errors import ConfigError, IanvsError
+from ianvs.base.errors import ConfigError, IanvsError, shown_path
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show, warn
 
 
@@ -33,6 +33,8 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     for command in (run, validate):
         command.add_argument("--engine", metavar="NAME", help="local, inline, ray, ...; over what the file says")
         command.add_argument("--device", metavar="NAME", help="auto, cpu, cuda: where the plugins compute")
+    prepare = add_command(commands, "prepare", "make the environments that algorithms ask for, by uv or pip", _prepare)
+    add_job(prepare, selects=False)
     plan = add_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     add_job(plan)
     plan.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
@@ -81,6 +83,15 @@ def _validate(options: argparse.Namespace) -> int:
             raise
     warn(job.warnings)
     print(f"{options.file}: no errors, {len(job.warnings)} warning{'s' * (len(job.warnings) != 1)}.")
+    return 0
+
+
+def _prepare(options: argparse.Namespace) -> int:
+    made = ianvs.prepare(options.file, **settings_of(options))
+    for name, folder, is_new in made:
+        print(f"{name}: {shown_path(folder)} {'is made' if is_new else 'is there'}")
+    if not made:
+        print("no algorithm of the job has an `environment`")
     return 0
 
 

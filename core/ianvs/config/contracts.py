@@ -93,6 +93,8 @@ class Contract:
 
     name: ClassVar[str]
     runs_cases: ClassVar[bool] = True
+    adapter: ClassVar[str | None] = None
+    apart: ClassVar[bool] = False
 
     # --- read -----------------------------------------------------------------------------------------------------
 
@@ -164,7 +166,14 @@ class Contract:
         return {}
 
 
-class _Native(Contract):
+class Native(Contract):
+    """Plugins are what `ianvs.plugins.contract` says, or, in a class derived from this, are made so by `adapter`.
+
+    adapter: the name of a module with a function `adapted`, which makes a plugin's class from what `url` names. Another
+    interpreter (`python` of an algorithm) imports it by its file: it imports nothing of ianvs. apart: its plugins live
+    in one of their own alone, where a function `found` of that module gets them by the url and the name.
+    """
+
     name = NATIVE
     runs_cases = False
 
@@ -177,7 +186,7 @@ class _Native(Contract):
         return None
 
 
-_NATIVE = _Native()
+_NATIVE = Native()
 
 
 @lru_cache(maxsize=64)
@@ -213,8 +222,34 @@ def contract_named(name: str) -> Contract:
 
 
 def contract_of(job: JobSpec) -> Contract:
-    """That of its algorithms."""
-    return contract_named(job.algorithms[0].contract)
+    """That of its algorithms; of those that core examines our own, whatever makes plugins of them."""
+    return contract_named(_side(job.algorithms[0].contract))
+
+
+def common_contract(names: Iterable[str]) -> str:
+    """Under which the algorithms of a job are, none of them `mixed`."""
+    [name] = {_side(name) for name in names}
+    return name
+
+
+def _side(name: str) -> str:
+    return name if contract_named(name).runs_cases else NATIVE
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where an author's object lives. python: another interpreter; None: this one. adapter: of its contract."""
+
+    python: str | None = None
+    adapter: str | None = None
+
+
+HERE = Surroundings()
+
+
+def surroundings(algorithm: AlgorithmSpec) -> Surroundings:
+    python = None if algorithm.python is None else str(algorithm.python)
+    return Surroundings(python, contract_named(algorithm.contract).adapter)
 
 
 def mixed(named: Sequence[tuple[str, str]]) -> str | None:
@@ -222,6 +257,7 @@ def mixed(named: Sequence[tuple[str, str]]) -> str | None:
 
     named: (algorithm, contract).
     """
+    named = [(name, _side(contract)) for name, contract in named]
     sides = {side: ", ".join(name for name, other in named if other == side) for _, side in named}
     if len(sides) < 2:
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import ConfigError, Problem, closest
-from ianvs.config.contracts import contracts, mixed
+from ianvs.config.contracts import common_contract, contracts, mixed
 from ianvs.config.dialect import Dialect
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
@@ -63,7 +63,7 @@ def load_job(
     if job.working_directory and reading.dialect.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
         reading.warnings.append(Problem(message, job.places["working_directory"]))
-    [contract] = {algorithm.contract for algorithm in algorithms}
+    contract = common_contract(algorithm.contract for algorithm in algorithms)
     replaced: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
         replaced["engine"] = EngineSpec(str(engine))
@@ -81,7 +81,7 @@ def load_job(
             replace(exam, name=name, metrics=tuple(replace(one, contract=contract) for one in exam.metrics))
             for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)
         ),
-        algorithms=algorithms,
+        algorithms=tuple(one.in_workspace(settings["workspace"]) for one in algorithms),
         references=named,
         published={link.name: link.published for link in job.test_object.algorithms if link.published},
         overrides=tuple(reading.overrides),

@@ -35,6 +35,11 @@ def kept(files: Mapping[Path, bytes]) -> Iterator[None]:
             linecache.cache.pop(text, None)
 
 
+def kept_files() -> Mapping[str, bytes]:
+    """Those of which an import runs kept bytes, by resolved path."""
+    return _finder().kept
+
+
 def source_spec(name: str, path: Path, inside: list[str] | None = None) -> ModuleSpec | None:
     """Of a module of that name in the file at `path`; None where no python file can be read.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from functools import cache
 from pathlib import Path
 from textwrap import dedent, indent
@@ -177,7 +178,7 @@ def passed(tmp_path_factory):
     """What the learner of channels.py found of what its copies had sent: (sealing, new processes) -> {way: whether}."""
 
     @cache
-    def found(sealing: str, new: bool, attempt: int = 0) -> dict[str, bool]:
+    def found(sealing: str, new: bool, attempt: int = 0, apart: bool = False) -> dict[str, bool]:
         folder = tmp_path_factory.mktemp("channels")
         source = Path(__file__).with_name("channels.py").read_text()
         token = 0x10000 + os.getpid() % 0x8000 + 7 * len(sealing) + new
@@ -185,7 +186,11 @@ def passed(tmp_path_factory):
         (folder / "beside.txt").write_text("x")
         exam = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 2}\nmetrics: [accuracy]"
         job = f"seeds: [0]\nsealing: {sealing}"
-        results = ianvs.run(write_job(folder, plugin=source, name="Hoarder", hyperparameters="", testenv=exam, job=job))
+        file = write_job(folder, plugin=source, name="Hoarder", hyperparameters="", testenv=exam, job=job)
+        if apart:
+            path, python = folder / "algorithm.yaml", f"algorithm:\n  python: {sys.executable}\n"
+            path.write_text(edited(path.read_text(), "algorithm:\n", python))
+        results = ianvs.run(file)
         assert only(results).sealing.copies == ("new processes" if new else "forks")
         return written(results)[0]
 
@@ -207,6 +212,18 @@ def test_a_copy_passes_nothing_on(passed, way, new):
         assert any(passed("open", new, attempt)[way] for attempt in range(3))
     assert not passed("normal", new).get(way, False)
     assert not passed("strict", True).get(way, False)
+
+
+@closed
+@filtered
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_in_another_interpreter_passes_nothing_on(passed, way):
+    open_ = passed("open", True, apart=True)
+    if way not in open_:
+        pytest.skip("it can't be prepared on this machine")
+    if True not in CLOSED_ANYWAY.get(way, ()):
+        assert any(passed("open", True, attempt, apart=True)[way] for attempt in range(3))
+    assert not passed("normal", True, apart=True).get(way, False)
 
 
 def test_a_copy_is_handed_no_training_data(tmp_path):

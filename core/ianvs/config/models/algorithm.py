@@ -13,6 +13,7 @@ from ianvs.base.errors import Place, closest
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
+from ianvs.config.models.interpreter import EnvironmentSpec, Interpreter
 from ianvs.config.models.samples import Collections
 from ianvs.config.models.search import ValuesOrRange
 from ianvs.config.strict_yaml import Document, Steps
@@ -224,6 +225,8 @@ class AlgorithmSpec(PlacedSpec):
         Path | str | None, BeforeValidator(_initial_model), Field(validation_alias="initial_model_url")
     ] = None
     contract: ContractName = NATIVE
+    python: Interpreter = None  # that its plugins live in; None: ours
+    environment: EnvironmentSpec | None = None  # from which `python` is made
     resources: ResourcesSpec | None = None  # of each case; None: as the engine gives them to all
     pretrained_on: Collections = ()  # what its weights were trained on, where their name does not tell
     stream_cost: Annotated[int, Field(ge=1)] = 1  # chunks of a prequential stream that pass while it learns from one
@@ -242,8 +245,14 @@ class AlgorithmSpec(PlacedSpec):
         paradigm = replace(made.paradigm, places={key: places[key] for key in made.paradigm.options})
         return replace(made, places=places, paradigm=paradigm)
 
+    def in_workspace(self, workspace: Path) -> Self:
+        """The same, with the interpreter of its environment, which may have to be prepared yet."""
+        return self if self.environment is None else replace(self, python=self.environment.interpreter(workspace))
+
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
+        if at(data, "python") and at(data, "environment"):
+            yield Slip("'python' and 'environment' both name an interpreter. Leave one out.", ("python",))
         types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
         yield from repeated("module type", types, "An algorithm has one of each.")
         for path, _ in entries(data, "modules"):

@@ -83,6 +83,22 @@ class _View:
             raise PluginError(f"name a part of {self._count} samples by positions or a bool for each, not by {form}.")
         return {name: Picked(self._columns[name], where) for name in names}
 
+    @property
+    def over(self) -> str:
+        """What is said when the view is over."""
+        return self._over
+
+    def count(self, columns: tuple[str, ...]) -> None:
+        """Whoever hands `columns` out elsewhere, whole, says so first; () is a loader. Raises ExamRuleError."""
+        if len(columns) == 1:
+            getattr(self, columns[0])  # hidden ones say so themselves
+        else:
+            self._pass(columns)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column as it is held, which is no pass."""
+        return self._column(name)
+
     def _column(self, name: str) -> NDArray[Any]:
         self._require_open()
         if name not in self._gathered:

@@ -39,12 +39,16 @@ def denied_paths(job: JobSpec) -> list[Path]:
     return closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
 
 
-def allowed_paths(urls: Iterable[str | None], closed: Sequence[Path]) -> list[Path]:
-    """What of closed folders has to be open all the same: authors' files and what lies beside them."""
+def allowed_paths(
+    urls: Iterable[str | None], closed: Sequence[Path], pythons: Iterable[Path | None] = ()
+) -> list[Path]:
+    """What of closed folders has to be open all the same: authors' files and what lies beside them, and the
+    environments of interpreters."""
     found: list[Path] = []
-    for url in urls:
-        folder = Path(url).resolve().parent if url is not None and url.endswith(".py") else None
-        if folder is not None and any(folder.is_relative_to(path) for path in closed):
+    files = (Path(url).resolve() for url in urls if url is not None and url.endswith(".py"))
+    environments = (path.parents[1].resolve() for path in pythons if path is not None)
+    for folder in (*(file.parent for file in files), *environments):
+        if folder.is_dir() and any(folder.is_relative_to(path) for path in closed):  # one may not be prepared yet
             found += [path for path in folder.iterdir() if path not in closed]
     return found
 

@@ -50,10 +50,14 @@ class Seal:
             _meet(peer, [_own_output()])
         peer.serve()
 
-    def serve_as_copy(self, peer: Peer) -> None:
-        """Shut this process in, and answer what the keeper asks."""
+    def serve_as_copy(self, peer: Peer, shut: Callable[..., None] = lambda **_: None) -> None:
+        """Shut this process in, and answer what the keeper asks.
+
+        shut: does the same, by `ianvs.processes.sealing.seccomp.copy_seal`, to those that this process has started.
+        """
         prctl(DUMPABLE, 0)  # so that the learner can't read it from outside
         if self.how == "open":
+            shut(card=False, audit=False, filtered=False)
             _meet(peer, [])
         else:
             _lock_among_threads()
@@ -61,6 +65,7 @@ class Seal:
             listener = seal_calls(card=self._card, audit=self._audit)
             if self._audit and listener is not None:
                 files.append(listener)
+            shut(card=self._card, audit=self._audit, filtered=listener == FILTERED)
             _meet(peer, files, open_walls(filtered=listener == FILTERED, card=self._card))
         peer.serve()
 

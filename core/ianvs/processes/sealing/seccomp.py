@@ -56,6 +56,13 @@ def seal_calls(*, card: bool = False, audit: bool = False) -> int | None:
     return _install(copy_filter(card=card, audit=audit), _LISTENER if audit else _ALL_THREADS)
 
 
+def copy_seal(*, card: bool, audit: bool, filtered: bool) -> dict[str, object]:
+    """What a process needs to put on a copy's filter by itself; an empty one where this process has none."""
+    text = copy_filter(card=card, audit=False) if filtered and not audit else b""
+    call = numbers(machine() or "").get("seccomp", 0)
+    return {"filter": text.hex(), "own_process": OWN_PROCESS, "call": call}
+
+
 def deny_watching() -> bool:
     """Deny this process, a learner's, what would tell it afterwards what its copies did. Returns whether that is so."""
     return _install(learner_filter(), _ALL_THREADS) is not None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ianvs.base.errors import ConfigError, IanvsError, Place, PluginError, closest, one_line
+from ianvs.config.contracts import Surroundings
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import MetricSpec, ParadigmSpec
 from ianvs.exam.data.options import check_options
@@ -16,6 +17,7 @@ from ianvs.exam.paradigms import Paradigm, find_paradigm
 from ianvs.plugins.loader import load_once, reference_of
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import file_digests
+from ianvs.processes.interpreters.author_object import load_in
 from ianvs.store.keys import digest
 
 Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
@@ -68,16 +70,17 @@ class ParadigmFacts:
     hears: bool = False
 
 
-def look_at_plugin(plugin: tuple[str | None, str]) -> Answer:
-    """`PluginFacts` of (url, name)."""
+def look_at_plugin(plugin: tuple[str | None, str, Surroundings]) -> Answer:
+    """`PluginFacts` of (url, name) in its surroundings."""
+    url, name, where = plugin
     try:
-        target = load_once(*plugin).target
+        target = load_in(where, url, name, once=True).target
         arguments, bound = constructor_parameters(target).names, bool(getattr(target, "sees_past_rounds", False))
     except Exception as error:
         return {"problems": [str(error)]}
     try:
-        url, name = reference_of(*plugin, target)
-        takes = constructor_parameters(load_once(url, name).target)
+        url, name = reference_of(url, name, target)
+        takes = constructor_parameters(load_in(where, url, name, once=True).target)
     except Exception:
         return asdict(PluginFacts(arguments, bound, None))
     reference = ReferenceFacts(url, name, None if takes.open else takes.names, digest(file_digests(url, name)))

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ianvs.base.errors import ConfigError, Problem
-from ianvs.config.contracts import contract_named
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec
+from ianvs.base.errors import ConfigError, IanvsError, Problem
+from ianvs.config.contracts import HERE, contract_named, surroundings
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
+from ianvs.processes.interpreters.lock import lock_of
 from ianvs.processes.isolated import Isolated, Unanswered
 from ianvs.processes.sealing.places import allowed_paths, denied_paths
 from ianvs.running.inspector.facts import (
@@ -51,10 +52,10 @@ class Inspector:
         for process in self._processes.values():
             process.close()
 
-    def plugins(self, plugins: Sequence[tuple[str | None, str]]) -> list[PluginFacts | None]:
-        """Of each (url, name); None for one that can't be imported in time, which its check will tell."""
-        told = [self._answer(_PLUGIN, *plugin, plugin) for plugin in plugins]
-        known = (None if isinstance(one, str) or "problems" in one else one for one in told)
+    def plugins(self, plugins: Sequence[tuple[AlgorithmSpec, ModuleSpec]]) -> list[PluginFacts | None]:
+        """Of each module of an algorithm; None for one that can't be imported in time, which its check will tell."""
+        told = [self._plugin(*plugin) for plugin in plugins]
+        known = (None if one is None or isinstance(one, str) or "problems" in one else one for one in told)
         return [None if one is None else _PLUGIN_FACTS.validate_python(one) for one in known]
 
     def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[Problem]]:
@@ -71,11 +72,21 @@ class Inspector:
 
     def check(self, subject: Subject) -> Checked:
         """What is wrong with a plugin, with its hyperparameters, and with what its constructor makes of them."""
-        module = subject.module
-        known = self._answer(_PLUGIN, module.url, module.name, (module.url, module.name))
+        known = self._plugin(subject.algorithm, subject.module)
+        if known is None:
+            return Checked((), asks=False)
         if isinstance(known, str):
             return unanswered(subject, known)
         return checked(subject, lambda asked: self._process().each(_name(check_plugin), asked, self._seconds))
+
+    def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
+        """None where its interpreter can't be started, which a check of its own tells."""
+        where = surroundings(algorithm)
+        try:
+            more = None if where == HERE else [where.adapter, algorithm.python and lock_of(algorithm).identity]
+        except IanvsError:
+            return None
+        return self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
 
     def _metric(self, spec: MetricSpec) -> Metric | list[Problem]:
         try:
@@ -125,7 +136,8 @@ class Inspector:
             closed = denied_paths(job) if sealed else []
             if sealed and job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
-            self._processes[sealed] = Isolated(closed, allowed_paths(urls, closed), environment, self._engine)
+            opened = allowed_paths(urls, closed, (algorithm.python for algorithm in job.algorithms))
+            self._processes[sealed] = Isolated(closed, opened, environment, self._engine)
         return self._processes[sealed]
 
 

@@ -12,11 +12,13 @@ from pydantic import TypeAdapter
 
 from ianvs.base.errors import IanvsError, Place, PluginError, Problem, closest, shown_path
 from ianvs.base.secrets import hide_secrets
+from ianvs.config.contracts import surroundings
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load_once, reference_of
 from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
+from ianvs.processes.interpreters.author_object import load_in
 from ianvs.processes.isolated import Unanswered
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
@@ -102,7 +104,7 @@ def check_plugin(subject: Subject) -> Iterator[object]:
     module, problems, asks = subject.module, [], False
     if subject.exam is None:
         problems = _check_module(subject)
-    loaded = None if problems else load_once(module.url, module.name)
+    loaded = None if problems else _loaded(subject)
     if loaded is not None:
         torch = sys.modules.get("torch")  # now that everything is imported
         if subject.device == "cuda" and torch is not None and not torch.cuda.is_available():
@@ -144,10 +146,14 @@ def _blamed(subject: Subject, said: str, choice: Mapping[str, object]) -> Place:
     return subject.place
 
 
+def _loaded(subject: Subject) -> Loaded:
+    return load_in(surroundings(subject.algorithm), subject.module.url, subject.module.name, once=True)
+
+
 def _check_module(subject: Subject) -> list[Problem]:
     module, place = subject.module, subject.place
     try:
-        target = load_once(module.url, module.name).target
+        target = _loaded(subject).target
     except PluginError as error:
         return [Problem(str(error), place)]
     if not callable(target):

@@ -10,6 +10,7 @@ from ianvs.base.types import TestCase
 from ianvs.config.spec import AlgorithmSpec, GenerationSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.plugins.authors_files import kept
+from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.identity import authored, train_ratio
 from ianvs.running.planning.kept_code import KeptCode, kept_files
@@ -79,6 +80,7 @@ def case_request(
     job = plan.job
     urls = {url for _, url, _, _ in authored(algorithm.spec)}
     source = {name: bytes_ for one in code if str(one.file) in urls for name, bytes_ in one.digests}
+    python = {} if algorithm.spec.python is None else {"interpreter": lock_of(algorithm.spec).told}
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
@@ -99,7 +101,7 @@ def case_request(
         saved_mb=job.limits.saved_mb,
         secrets=plan.secrets,
         code=code,
-        provenance={**provenance, "source": source},
+        provenance={**provenance, "source": source, **python},
         working_directory=job.working_directory,
         until=algorithm.until,
     )

@@ -78,7 +78,7 @@ def _names(algorithm: AlgorithmSpec, inspector: Inspector) -> Iterator[list[str]
     for prefix, module in prefixed(algorithm.modules):
         listed = [*dict(module.grid), *module.constants]
         if not contract_named(algorithm.contract).runs_cases:
-            [facts] = inspector.plugins([(module.url, module.name)])
+            [facts] = inspector.plugins([(algorithm, module)])
             listed += facts.arguments if facts is not None else ()
         yield [prefix + name for name in listed]
 

@@ -19,7 +19,8 @@ from ianvs.exam.metrics.registry import foreign_module, metric_header
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
-from ianvs.plugins.source import source_of
+from ianvs.plugins.source import file_digests, source_of
+from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
 from ianvs.running.planning.named_files import content, named_files
@@ -88,7 +89,11 @@ def algorithm_identity(
         facts["sealing"] = job.sealing  # it may cost the learner something, or let it do more
     if job.generation.engine == "server" and not contract.runs_cases:
         facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
-    if contract.runs_cases:
+    if contract.adapter is not None:
+        facts["adapter"] = file_digests(contract.adapter, "adapted")
+    if algorithm.python is not None:
+        facts["interpreter"] = lock_of(algorithm).identity
+    if contract.runs_cases or contract.adapter is not None:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts
 

@@ -126,8 +126,8 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspec
     roles = {role for student in students for role in _needed(student.testenv)} - set(job.references)
     if not roles or not job.plans_references:
         return {}
-    modules = {a.name: module for a in job.algorithms for module in a.modules if module.type == "basemodel"}
-    found = inspector.plugins([(module.url, module.name) for module in modules.values()])
+    modules = {a.name: (a, module) for a in job.algorithms for module in a.modules if module.type == "basemodel"}
+    found = inspector.plugins([*modules.values()])
     return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
 
 

@@ -38,6 +38,7 @@ from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
+from ianvs.running.scheduler.interpreter_checks import interpreter_problems
 from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.scheduler.slots import cores_of, visible_gpus
@@ -418,6 +419,7 @@ FILES: tuple[Check, ...] = (
     Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
     Check(checks.setting_problems),
+    Check(interpreter_problems),  # starts each, for its versions
     Check(lambda p: unfound_files(p.job)),
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),

@@ -15,11 +15,13 @@ import numpy as np
 from ianvs.base.errors import ExamRuleError, PluginError, closest
 from ianvs.base.seeding import stream_seed
 from ianvs.base.types import Measure, TestCase
+from ianvs.config.contracts import surroundings
 from ianvs.config.spec import AlgorithmSpec
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
-from ianvs.plugins.loader import Loaded, load
+from ianvs.plugins.loader import Loaded
 from ianvs.plugins.signature import named_arguments
+from ianvs.processes.interpreters.author_object import load_in
 from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.store import StoredModule
 
@@ -218,7 +220,7 @@ class Modules:
                 f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}"
             )
         if kind not in self._loaded:
-            self._loaded[kind] = load(known[kind].url, known[kind].name)
+            self._loaded[kind] = load_in(surroundings(self._algorithm), known[kind].url, known[kind].name)
         return self._loaded[kind]
 
 

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +24,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import one_line
+from ianvs.config.contracts import surroundings
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
     PARENT_DEATH_SIGNAL,
@@ -31,6 +33,7 @@ from ianvs.processes.engines.forked import (
     live,
     prctl,
 )
+from ianvs.processes.interpreters.author_object import seal_waiting, start_waiting
 from ianvs.processes.proc import below, end_below
 from ianvs.processes.sealing.attendance import Attendance
 from ianvs.processes.sealing.landlock import confine
@@ -167,7 +170,9 @@ class SpawnServer:
         peer = Peer(end, host)
         host.connect(peer)
         if copy:
-            seal.serve_as_copy(peer)
+            for python, count in _interpreters(self._request).items():
+                start_waiting(python, count)
+            seal.serve_as_copy(peer, seal_waiting)
         else:
             seal.serve_as_learner(peer)
 
@@ -249,10 +254,17 @@ def _loads_weights(request: CaseRequest) -> bool:
     return any(name.rpartition("-")[2] == "download" and value is True for name, value in given.items())
 
 
+def _interpreters(request: CaseRequest) -> Counter[str]:
+    """How many modules live in each other interpreter."""
+    where = surroundings(request.algorithm).python
+    return Counter() if where is None else Counter({where: len(request.algorithm.modules)})
+
+
 def _own_files(request: CaseRequest, closed: Sequence[Path]) -> list[Path]:
     """What a learner may open although it may lie in a closed folder: its code, and the model that it begins with."""
     algorithm = request.algorithm
-    found = allowed_paths([*(module.url for module in algorithm.modules), algorithm.paradigm.url], closed)
+    urls = [*(module.url for module in algorithm.modules), algorithm.paradigm.url]
+    found = allowed_paths(urls, closed, [algorithm.python])
     return found if algorithm.initial_model is None else [*found, Path(algorithm.initial_model)]
 
 

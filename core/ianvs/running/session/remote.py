@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.proc import own_cpu_seconds, threads
+from ianvs.processes.proc import children, own_cpu_seconds, threads
 from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
@@ -157,7 +157,7 @@ class Learner:
         return measure.peak_host_bytes()
 
     def cpu_seconds(self) -> float:
-        """Of its process alone, so far."""
+        """Of its process, and of those that its plugins live in, so far."""
         return own_cpu_seconds()
 
     def apart(self) -> AbstractContextManager[None]:
@@ -258,10 +258,14 @@ class SealedLearner(Learner):
         return Spent(0.0, self._timer.unasked() if "new processes" in self.asked else 0.0)
 
     def peak_bytes(self) -> int:
-        return measure.peak_host_bytes(self.pid)
+        return sum(map(measure.peak_host_bytes, self._processes()))
 
     def cpu_seconds(self) -> float:
-        return own_cpu_seconds(self.pid)
+        return sum(map(own_cpu_seconds, self._processes()))
+
+    def _processes(self) -> list[int]:
+        """Its own, and those of another interpreter that its plugins live in."""
+        return [self.pid, *(children(self.pid) if self._request.algorithm.python is not None else ())]
 
     def apart(self) -> AbstractContextManager[None]:
         return self._timer.paused()
@@ -297,6 +301,8 @@ class SealedLearner(Learner):
     @property
     def can_be_compared(self) -> bool:
         """Whether a fork of its process is what it is: with one thread, no accelerator, and no filter of its own."""
+        if self._request.algorithm.python is not None:
+            return False  # a fork would share what its plugins live in
         alone = len(threads(self.pid)) == 1 and filters(self.pid) == self._filters
         return self.ready.device == "cpu" and alone and can_fork_siblings()
 

@@ -1,0 +1,59 @@
+"""Which interpreter an algorithm's plugins live in, if it is not ours."""
+
+import hashlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from ianvs.config.models.base import lookup_of, path_text
+from ianvs.config.models.form import PlacedSpec
+
+FOLDER = "environments"
+"""Where a workspace keeps the environments that `ianvs prepare` has made."""
+
+
+def _interpreter(value: object, info: ValidationInfo) -> Path | None:
+    """An absolute path. Its last part is not followed: that of a virtual environment is a link."""
+    if value in (None, ""):
+        return None
+    text = path_text(value)
+    lookup_of(info).find(text)
+    path = lookup_of(info).find(os.path.dirname(text) or ".", "folder") / Path(text).name  # noqa: PTH120
+    if not os.access(path, os.X_OK):
+        raise ValueError(
+            f"'{text}' can't be executed. Write the path of a python interpreter, such as venv/bin/python."
+        )
+    return path
+
+
+def _requirements(value: object, info: ValidationInfo) -> Path:
+    return lookup_of(info).find(path_text(value))
+
+
+Interpreter = Annotated[Path | None, BeforeValidator(_interpreter)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentSpec(PlacedSpec):
+    """An environment that `ianvs prepare` makes: packages of a list, and an interpreter to start from."""
+
+    requirements: Annotated[
+        Path, BeforeValidator(_requirements), Field(description="a file that lists packages, as pip reads it")
+    ]
+    python: Interpreter = None  # to start from; None: the one that ianvs runs in
+
+    @property
+    def base(self) -> Path:
+        return self.python or Path(sys.executable)
+
+    def folder(self, workspace: Path) -> Path:
+        """Where it is, once it is made: by what the list says and by the interpreter it starts from."""
+        read = self.requirements.read_bytes() + b"\0" + os.fsencode(self.base.resolve())
+        return workspace / FOLDER / hashlib.sha256(read).hexdigest()[:16]
+
+    def interpreter(self, workspace: Path) -> Path:
+        return self.folder(workspace) / "bin" / "python"

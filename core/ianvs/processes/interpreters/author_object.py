@@ -1,0 +1,243 @@
+"""What stands here for an author's class and its objects that live in another interpreter.
+
+A worker is started for each class (ianvs.processes.interpreters.worker). It inherits what this process is kept from,
+and ends with it. Data are handed over in memory files when they are asked for; passes are counted here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import random
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ianvs.base.errors import PluginError
+from ianvs.config.contracts import Surroundings
+from ianvs.plugins.authors_files import kept_files
+from ianvs.plugins.loader import Loaded, load, load_once
+from ianvs.processes.interpreters.lock import WORKER
+from ianvs.processes.sealing.peer import Gone, Message, Peer, RemoteError
+from ianvs.processes.sealing.seccomp import copy_seal
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+
+_BUILTIN = {"TypeError": TypeError, "KeyError": KeyError, "PermissionError": PermissionError}
+"""Kinds of errors that whoever called looks at."""
+
+_WAITING: dict[str, list[Worker]] = {}
+"""Workers that were started before this process was sealed, by interpreter."""
+
+
+def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = False) -> Loaded:
+    """`ianvs.plugins.loader.load`, or `load_once`, of what lives in these surroundings."""
+    if where.python is None:
+        found = (load_once if once else load)(url, name)
+        if where.adapter is None:
+            return found
+        with found.active() as target:
+            found.target = importlib.import_module(where.adapter).adapted(target)
+        return found
+    if url is None:
+        raise PluginError(f"'{name}' is looked for in another interpreter: give the `url` of its file or module.")
+    if once:
+        path = Path(url)
+        return _loaded_once(where, url, name, path.stat().st_mtime_ns if path.is_file() else 0)
+    waiting = _WAITING.get(where.python)
+    return Loaded(_class(waiting.pop() if waiting else Worker(where.python), where, url, name))
+
+
+@lru_cache(maxsize=1)  # questions about a plugin come one after the other, and a worker takes memory
+def _loaded_once(where: Surroundings, url: str, name: str, changed: int) -> Loaded:
+    return Loaded(_class(Worker(str(where.python)), where, url, name))
+
+
+def start_waiting(python: str, count: int) -> None:
+    """Start workers that `load_in` will use, since none can be started later."""
+    _WAITING.setdefault(python, []).extend(Worker(python) for _ in range(count))
+
+
+def seal_waiting(*, card: bool, audit: bool, filtered: bool) -> None:
+    """Shut the waiting workers in as this process is, which prints already where they are to print."""
+    for worker in (one for several in _WAITING.values() for one in several):
+        worker.call("seal", copy_seal(card=card, audit=audit, filtered=filtered), [1])
+
+
+class Worker:
+    """A process of another interpreter, which can be asked; a view that was handed over is open while it answers."""
+
+    def __init__(self, python: str) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [python, "-I", "-S", str(WORKER), str(theirs.fileno())]
+            try:
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+            except OSError as error:
+                raise PluginError(f"the interpreter {python} can't be started: {error.strerror}.") from None
+        self._peer = Peer(ours, self._handled)
+        self._views: list[Any] = []
+        self._progress: Callable[..., None] = lambda *_, **__: None
+
+    def __del__(self) -> None:
+        if hasattr(self, "_peer"):
+            self._peer.close()
+
+    def call(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> Message:
+        """Raises what the author's code raised. If the worker was killed, this process ends in the same way."""
+        try:
+            return self._peer.call(name, body, files)
+        except RemoteError as error:
+            if error.kind in _BUILTIN:
+                raise _BUILTIN[error.kind](str(error)) from None
+            raise
+        except Gone:
+            code = self._process.wait()
+        if code < 0:
+            signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+            os.kill(os.getpid(), -code)
+        raise PluginError(f"the interpreter of the plugin ended with {code}.")
+
+    def method(self, number: int, method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Message:
+        try:
+            told = {
+                "number": number,
+                "method": method,
+                "arguments": [self._told(method, one) for one in arguments],
+                "named": {name: self._told(name, one) for name, one in named.items()},
+                "seed": random.getrandbits(63),  # of the stream that was begun for this call
+            }
+            return self.call("call", told)
+        finally:
+            self._views.clear()
+
+    def _told(self, name: str, value: Any) -> tuple[str, object]:
+        if hasattr(value, "tensors") and hasattr(value, "close"):
+            return "view", self._lent(value)
+        if isinstance(value, tuple) and value and hasattr(value[0], "tensors"):
+            return "views", [self._lent(one) for one in value]
+        if isinstance(value, Path):
+            return "path", str(value)
+        if isinstance(value, np.random.Generator):
+            return "generator", value.bit_generator.state
+        if name == "progress":
+            self._progress = value
+            return "progress", None
+        if name == "generation":
+            return "value", None  # it asks models of this process
+        if isinstance(value, tuple):
+            return "tuple", list(value)
+        if value is None or isinstance(value, str | int | float | bool | list | dict):
+            return "value", value
+        raise PluginError(f"'{name}' can't be handed to a plugin in another interpreter.")
+
+    def _lent(self, view: Any) -> dict[str, object]:
+        self._views.append(view)
+        labels = hasattr(view, "passes")
+        return {"number": len(self._views) - 1, "count": len(view), "labels": labels, "over": view.over}
+
+    def _handled(self, name: str, told: Message) -> Message | None:
+        body = told.body
+        if name == "progress":
+            self._progress(body["fraction"], **body["numbers"])
+            return None
+        view = self._views[body["view"]]
+        if name == "counted":
+            view.count(tuple(body["columns"]))
+            return None
+        if name != "column":
+            raise PluginError(f"nobody may call '{name}' here")
+        values, writer = view.column(body["name"]), ArrayWriter()
+        return Message({"is": writer.array(values)}, (writer.sealed(),))
+
+
+class _Memory:
+    """The size of a store of old samples."""
+
+    def __init__(self, count: int, nbytes: int | None) -> None:
+        self._count = count
+        if nbytes is not None:
+            self.nbytes = nbytes
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class _AuthorsObject:
+    """Stands for an object of the worker, whose number it has."""
+
+    _worker: Worker
+    memory: _Memory | None = None
+    basemodel = remark = ""
+
+    def _build(self, hyperparameters: Mapping[str, Any]) -> None:
+        told = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63)}
+        built = self._worker.call("build", told).body
+        self._number = int(built["number"])
+        self._note(built["state"])
+
+    def _call(self, method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        found = self._worker.method(self._number, method, arguments, named)
+        self._note(found.body["state"])
+        value = found.body["value"]
+        if "array" in value:
+            return unpacked(mapped(found.files[0]), value["array"])
+        return value.get("path", value.get("json"))
+
+    def _note(self, state: Mapping[str, Any]) -> None:
+        self.memory = None if state["memory"] is None else _Memory(*state["memory"])
+        self.adapts_in_testing = state["adapts_in_testing"]
+        self.basemodel, self.remark = state["basemodel"], state["remark"]
+
+
+def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
+    """One with the methods that the author's has, and their parameters."""
+    found = None if where.adapter is None else find_spec(where.adapter)
+    told = worker.call(
+        "load",
+        {
+            "url": url,
+            "name": name,
+            "kept": {os.fspath(path): text.decode(errors="replace") for path, text in kept_files().items()},
+            "adapter": None if found is None else found.origin,
+            "threads": int(os.environ.get("OMP_NUM_THREADS") or 1),
+        },
+    ).body
+
+    def init(self: _AuthorsObject, **hyperparameters: Any) -> None:
+        self._build(hyperparameters)
+
+    init.__signature__ = _signature(told["constructor"])  # type: ignore[attr-defined]
+    members: dict[str, Any] = {method: _method(method, one) for method, one in told["methods"].items()}
+    flags = {flag: value for flag, value in told["flags"].items() if value is not None}
+    return type(name.rpartition(":")[2], (_AuthorsObject,), {**members, **flags, "__init__": init, "_worker": worker})
+
+
+def _method(name: str, told: Mapping[str, Any]) -> Callable[..., Any]:
+    signature = _signature(told["takes"])
+
+    def method(self: _AuthorsObject, *arguments: Any, **named: Any) -> Any:
+        signature.bind(self, *arguments, **named)
+        return self._call(name, arguments, named)
+
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    method.leaves = frozenset(told["leaves"])  # type: ignore[attr-defined]
+    return method
+
+
+def _signature(told: Sequence[tuple[str, int, list[Any] | None]]) -> inspect.Signature:
+    kinds = {int(kind): kind for kind in inspect._ParameterKind}
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    given = [
+        inspect.Parameter(name, kinds[kind], default=inspect.Parameter.empty if default is None else default[0])
+        for name, kind, default in told
+    ]
+    order = sorted(given, key=lambda one: (one.kind, one.default is not one.empty and one.kind < 3))
+    return inspect.Signature([itself, *order])

@@ -1,0 +1,95 @@
+"""Which interpreter and which packages an author's object runs with; made by `ianvs prepare` where a list says them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ianvs.base.errors import IanvsError, one_line, shown_path
+from ianvs.config.spec import AlgorithmSpec
+
+WORKER = Path(__file__).with_name("worker.py")
+_SECONDS = 60
+
+
+class Lock:
+    """python: the minor version. packages: name==version, sorted. Where they lie does not count."""
+
+    def __init__(self, python: str, packages: list[str]) -> None:
+        self.python, self.packages = python, packages
+
+    @property
+    def told(self) -> dict[str, object]:
+        return {"python": self.python, "packages": self.packages}
+
+    @property
+    def identity(self) -> str:
+        return hashlib.sha256(json.dumps([self.python, self.packages]).encode()).hexdigest()[:20]
+
+    def __str__(self) -> str:
+        of_interest = [one for one in self.packages if not one.startswith(("pip==", "setuptools==", "wheel=="))]
+        return f"Python {self.python} with {one_line(of_interest) or 'no packages'}"
+
+
+def lock_of(algorithm: AlgorithmSpec) -> Lock:
+    """Of an algorithm's interpreter, which is started once for each command. Raises IanvsError."""
+    spec = algorithm.environment
+    if spec is not None and algorithm.python is not None and not algorithm.python.exists():
+        raise IanvsError(
+            f"the environment of {algorithm.name}, {shown_path(spec.requirements)}, is not prepared. "
+            "Run `ianvs prepare` with the job's file."
+        )
+    return _lock(str(algorithm.python))
+
+
+@lru_cache(32)
+def _lock(python: str) -> Lock:
+    try:
+        done = subprocess.run([python, "-I", "-S", str(WORKER), "versions"], capture_output=True, timeout=_SECONDS)
+        told: dict[str, Any] = json.loads(done.stdout)
+        return Lock(told["python"], told["packages"])
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        said = str(error)
+        if isinstance(error, ValueError):
+            said = (
+                done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"it ended with {done.returncode}"
+            )
+        raise IanvsError(
+            f"the interpreter {shown_path(Path(python))} can't be used: {said}. Python 3.8 or later is needed."
+        ) from None
+
+
+def prepare(algorithm: AlgorithmSpec, workspace: Path) -> bool:
+    """Make the environment of an algorithm, by uv if it is there, else by venv and pip. False: it was there.
+
+    Raises IanvsError with what the tool said last; nothing is left then.
+    """
+    spec = algorithm.environment
+    assert spec is not None
+    folder = spec.folder(workspace)
+    if spec.interpreter(workspace).exists():
+        return False
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    python, uv = str(spec.base), shutil.which("uv")
+    listed = ["-r", str(spec.requirements)]
+    here = str(partial / "bin" / "python")
+    steps = [
+        [python, "-m", "venv", str(partial)],
+        [here, "-m", "pip", "install", "--disable-pip-version-check", *listed],
+    ]
+    if uv is not None:
+        steps = [[uv, "venv", "--python", python, str(partial)], [uv, "pip", "install", "--python", here, *listed]]
+    for step in steps:
+        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=spec.requirements.parent)
+        if done.returncode:
+            shutil.rmtree(partial, ignore_errors=True)
+            said = " ".join(done.stdout.decode(errors="replace").split()[-60:])
+            raise IanvsError(f"the environment of {algorithm.name} can't be made: {said}")
+    partial.rename(folder)  # scripts in bin/ name the folder of before; the interpreter does not
+    return True

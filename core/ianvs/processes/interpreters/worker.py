@@ -1,0 +1,517 @@
+"""The worker: holds objects of one author's class in an interpreter that has nothing of ianvs.
+
+It is started by its path, with Python 3.8 or later, and needs numpy only where data are handed over. It speaks as
+`ianvs.processes.sealing.peer` does: JSON, and arrays in files that come as descriptors. It has not imported anything of
+the author, nor of the interpreter's packages, when the calls of a copy are sealed.
+"""
+
+import array
+import ctypes
+import importlib
+import importlib.abc
+import importlib.util
+import inspect
+import json
+import mmap
+import os
+import platform
+import random
+import signal
+import socket
+import struct
+import sys
+import threading
+import traceback
+
+_HEADER = struct.Struct("<QI")
+_DEATH_SIGNAL, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38  # of prctl(2)
+_ALL_THREADS_AND_FAST = 1 | 4  # of seccomp(2)
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class ExamRuleError(Exception):
+    """As ianvs raises it."""
+
+
+class PluginError(Exception):
+    """As ianvs raises it."""
+
+
+class Remote(Exception):
+    """An error of the other side. kind: the name of its class."""
+
+    def __init__(self, kind, message):
+        super().__init__(message)
+        self.kind = kind
+
+
+class Peer:
+    """One end of a socket; `handler(name, body, files)` answers the calls of the other with (body, files)."""
+
+    def __init__(self, end, handler):
+        self._end, self._handler = end, handler
+
+    def call(self, name, body):
+        self._send({"call": name, "with": body})
+        while True:
+            told, files = self._receive()
+            if "call" in told:
+                self._answer(told, files)
+            elif "error" in told:
+                kinds = {"ExamRuleError": ExamRuleError, "PluginError": PluginError}
+                if told["error"] in kinds:
+                    raise kinds[told["error"]](told["message"])
+                raise Remote(told["error"], told["message"])
+            else:
+                return told["reply"], files
+
+    def note(self, name, body):
+        self._send({"note": name, "with": body})
+
+    def serve(self):
+        while True:
+            self._answer(*self._receive())
+
+    def _answer(self, told, files):
+        try:
+            body, given = self._handler(told["call"], told["with"], files)
+        except (Exception, SystemExit) as error:
+            sys.stderr.write(traceback.format_exc())
+            sys.stderr.flush()
+            kind, said = _told(error)
+            self._send({"error": kind, "message": said})
+            return
+        self._send({"reply": body}, given)
+        for file in given:
+            os.close(file)
+
+    def _send(self, told, files=()):
+        body = json.dumps(told).encode()
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        self._end.sendmsg([_HEADER.pack(len(body), len(files))], rights)
+        self._end.sendall(body)
+
+    def _receive(self):
+        header, extra, _, _ = self._end.recvmsg(_HEADER.size, socket.CMSG_SPACE(32), socket.MSG_WAITALL)
+        if len(header) < _HEADER.size:
+            raise EOFError
+        files = array.array("i")
+        for level, kind, data in extra:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                files.frombytes(data[: len(data) - len(data) % files.itemsize])
+        body = bytearray()
+        while len(body) < _HEADER.unpack(header)[0]:
+            got = self._end.recv(min(1 << 20, _HEADER.unpack(header)[0] - len(body)))
+            if not got:
+                raise EOFError
+            body += got
+        return json.loads(bytes(body)), list(files)
+
+
+def _told(error):
+    """(the name of its class, where in the author's code it came from and what it said)."""
+    kind = error.kind if isinstance(error, Remote) else type(error).__name__
+    said = f"sys.exit({error.code!r}) ends the process" if isinstance(error, SystemExit) else str(error)
+    if isinstance(error, SyntaxError):
+        return kind, f"{os.path.basename(error.filename or '?')}:{error.lineno}: {error.msg}"
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        ours = file == __file__ or frame.f_globals.get("__name__") == "adapter"
+        if not ours and "site-packages" not in file and not file.startswith((sys.base_prefix, "<")):
+            place = f"{os.path.basename(file)}:{line}: "
+    return kind, place + said
+
+
+class _Kept(importlib.abc.MetaPathFinder):
+    """Modules of the author, from the bytes that were planned. files: {path: text}."""
+
+    def __init__(self, files):
+        self.files = files
+
+    def find_spec(self, name, path, target=None):
+        last = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            for file, inside in ((f"{last}/__init__.py", True), (f"{last}.py", False)):
+                where = os.path.join(os.path.realpath(folder or "."), file)
+                if where in self.files:
+                    return self.spec(name, where, [os.path.dirname(where)] if inside else None)
+        return None
+
+    def spec(self, name, path, inside=None):
+        loader = _Source(name, path)
+        loader.content = self.files.get(os.path.realpath(path))
+        return importlib.util.spec_from_file_location(name, path, loader=loader, submodule_search_locations=inside)
+
+
+class _Source(importlib.machinery.SourceFileLoader):
+    content = None
+
+    def get_code(self, fullname):
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+    def get_data(self, path):
+        return self.content.encode() if self.content is not None and path == self.path else super().get_data(path)
+
+
+class View:
+    """What is handed over, until the call ends. The keeper's side counts passes and knows what is hidden."""
+
+    def __init__(self, peer, number, count, over):
+        self._peer, self._number, self._count, self._over = peer, number, count, over
+        self._held = {}
+
+    def __len__(self):
+        return self._count
+
+    def _column(self, name):
+        self._require_open()
+        if name not in self._held:
+            body, files = self._peer.call("column", {"view": self._number, "name": name})
+            self._held[name] = unpacked(mapped(files[0]), body["is"])
+        return self._held[name]
+
+    def _counted(self, columns):
+        self._require_open()
+        self._peer.call("counted", {"view": self._number, "columns": columns})
+
+    def _require_open(self):
+        if self._held is None:
+            raise ExamRuleError(self._over)
+
+    def close(self):
+        self._held = None
+
+    @property
+    def x(self):
+        self._counted(["x"])
+        return self._column("x")
+
+    @property
+    def y(self):
+        self._counted(["y"])
+        return self._column("y")
+
+    @property
+    def ids(self):
+        self._counted(["ids"])
+        return self._column("ids")
+
+    def _tensor(self, name, device):
+        import numpy
+        import torch
+
+        values = torch.from_numpy(numpy.ascontiguousarray(self._column(name))).to(device)
+        if name == "y":
+            return values if values.ndim == 3 or values.is_floating_point() else values.long()
+        return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
+
+    def _batches(self, tensors, order, batch_size):
+        for start in range(0, self._count, batch_size):
+            self._require_open()
+            rows = order[start : start + batch_size]
+            found = tuple(one[rows.to(one.device)] for one in tensors)
+            yield found if len(found) > 1 else found[0]
+
+
+class TrainView(View):
+    """As ianvs.plugins.contract.TrainData has it."""
+
+    def tensors(self, device="cpu"):
+        self._counted(["x", "y"])
+        return self._tensor("x", device), self._tensor("y", device)
+
+    def loader(self, batch_size, shuffle=True, generator=None, device="cpu"):
+        import torch
+
+        self._counted([])
+        order = torch.randperm(self._count, generator=generator) if shuffle else torch.arange(self._count)
+        return self._batches((self._tensor("x", device), self._tensor("y", device)), order, batch_size)
+
+
+class TestView(View):
+    """As ianvs.plugins.contract.TestData has it."""
+
+    def tensors(self, device="cpu"):
+        return self._tensor("x", device)
+
+    def loader(self, batch_size, device="cpu"):
+        import torch
+
+        return self._batches((self._tensor("x", device),), torch.arange(self._count), batch_size)
+
+    def __iter__(self):
+        return iter(self.x)
+
+    def __getitem__(self, index):
+        return self.x[index]
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+
+        return numpy.asarray(self.x, dtype=dtype)
+
+
+def mapped(file):
+    size = os.fstat(file).st_size
+    try:
+        return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE) if size else bytearray())
+    finally:
+        os.close(file)
+
+
+def unpacked(memory, spec):
+    """As ianvs.processes.sealing.shared_arrays writes it."""
+    import numpy
+
+    if "json" in spec:
+        found = numpy.empty(spec["count"], object)
+        found[:] = json.loads(bytes(memory[spec["at"] : spec["at"] + spec["json"]]))
+        return found
+    dtype, shape = numpy.dtype(spec["dtype"]), tuple(spec["shape"])
+    size = dtype.itemsize
+    for length in shape:
+        size *= length
+    return numpy.frombuffer(memory, numpy.uint8, size, spec["at"]).view(dtype).reshape(shape)
+
+
+class Worker:
+    """Answers calls. objects: those that were built, by number."""
+
+    def __init__(self, end):
+        self._peer, self._objects, self._views = Peer(end, self._handled), {}, []
+        self._target = None
+
+    def live(self):
+        try:
+            self._peer.serve()
+        except (EOFError, ConnectionError):
+            return
+
+    def _handled(self, name, body, files):
+        return getattr(self, "order_" + name)(body, files)
+
+    def order_seal(self, body, files):
+        """Print to a file of the other side's; leave this process what a copy needs, if there is a filter of calls."""
+        from multiprocessing import synchronize
+
+        for name in ("Lock", "RLock", "Semaphore", "BoundedSemaphore", "Condition", "Event", "Barrier"):
+            setattr(synchronize, name, _without_context(getattr(threading, name)))  # as in ianvs.processes.sealing.seal
+        for number in (1, 2):
+            os.dup2(files[0], number)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(_DUMPABLE, 0, 0, 0, 0)
+        text = bytes.fromhex(body["filter"])
+        if text:
+            text = text.replace(struct.pack("<I", body["own_process"]), struct.pack("<I", os.getpid()))
+
+            class Program(ctypes.Structure):
+                _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+            program = Program(len(text) // 8, text)
+            libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+            number = ctypes.c_long(body["call"])
+            if libc.syscall(number, 1, _ALL_THREADS_AND_FAST, ctypes.byref(program)) != 0:
+                raise OSError("the filter of system calls can't be put on")
+        for file in files:
+            os.close(file)
+        return {}, []
+
+    def order_load(self, body, files):
+        """Import what the author has written, and tell what it takes."""
+        import site
+
+        site.main()  # packages of the interpreter, after the process was sealed
+        url, name = body["url"], body["name"]
+        finder = _Kept(body["kept"])
+        sys.meta_path.insert(0, finder)
+        adapter = _run(finder.spec("adapter", body["adapter"])) if body["adapter"] else None
+        if hasattr(adapter, "found"):
+            target = adapter.found(url, name)
+        else:
+            target = _named(finder, url, name)
+            target = target if adapter is None else adapter.adapted(target)
+        if not callable(target):
+            raise PluginError(f"'{name}' is not a class.")
+        self._target = target
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.set_num_threads(body["threads"])
+            torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = False, True
+        methods = {}
+        for method in dir(target) if isinstance(target, type) else ():
+            function = getattr(target, method, None)
+            if not method.startswith("_") and callable(function):
+                methods[method] = {
+                    "takes": _parameters(function)[1:],
+                    "leaves": sorted(getattr(function, "leaves", ())),
+                }
+        flags = {flag: getattr(target, flag, None) for flag in ("sees_past_rounds", "adapts_in_testing", "reference")}
+        told = {
+            "methods": methods,
+            "constructor": _constructor(target),
+            "flags": flags,
+            "class": isinstance(target, type),
+        }
+        return told, []
+
+    def order_build(self, body, files):
+        self._seed(body["seed"])
+        number = len(self._objects) + 1
+        self._objects[number] = self._target(**body["hyperparameters"])
+        return {"number": number, "state": self._state(number)}, []
+
+    def order_drop(self, body, files):
+        self._objects.pop(body["number"], None)
+        return {}, []
+
+    def order_call(self, body, files):
+        self._seed(body["seed"])
+        owner = self._objects[body["number"]]
+        try:
+            arguments = [self._given(one) for one in body["arguments"]]
+            named = {name: self._given(one) for name, one in body["named"].items()}
+            found = getattr(owner, body["method"])(*arguments, **named)
+            value, given = _packed(found)
+        finally:
+            for view in self._views:
+                view.close()
+            self._views = []
+        return {"value": value, "state": self._state(body["number"])}, given
+
+    def _given(self, told):
+        kind, value = told
+        if kind == "view":
+            view = (TrainView if value["labels"] else TestView)(
+                self._peer, value["number"], value["count"], value["over"]
+            )
+            self._views.append(view)
+            return view
+        if kind == "views":
+            return tuple(self._given(("view", one)) for one in value)
+        if kind == "tuple":
+            return tuple(value)
+        if kind == "path":
+            import pathlib
+
+            return pathlib.Path(value)
+        if kind == "generator":
+            import numpy
+
+            generator = numpy.random.default_rng()
+            generator.bit_generator.state = value
+            return generator
+        if kind == "progress":
+            return lambda fraction, **numbers: self._peer.note("progress", {"fraction": fraction, "numbers": numbers})
+        return value
+
+    def _state(self, number):
+        owner = self._objects[number]
+        memory = getattr(owner, "memory", None)
+        size = getattr(memory, "nbytes", None)
+        texts = {name: getattr(owner, name, "") for name in ("basemodel", "remark")}
+        return {
+            "memory": [len(memory), None if size is None else int(size)] if hasattr(memory, "__len__") else None,
+            "adapts_in_testing": bool(getattr(owner, "adapts_in_testing", False)),
+            **{name: text if isinstance(text, str) else "" for name, text in texts.items()},
+        }
+
+    def _seed(self, seed):
+        random.seed(seed)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(seed % 2**32)
+        if "torch" in sys.modules:
+            sys.modules["torch"].manual_seed(seed)
+
+
+def _without_context(kind):
+    return lambda *arguments, ctx=None: kind(*arguments)
+
+
+def _run(spec):
+    """The module."""
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _named(finder, url, name):
+    """What is called `name` in a file, or in a module."""
+    if url.endswith(".py"):
+        sys.path.insert(0, os.path.dirname(url))
+        module = _run(finder.spec("author_" + os.path.basename(url)[:-3], url))
+    else:
+        module = importlib.import_module(url.partition(":")[0])
+        name = url.partition(":")[2] or name
+    if not hasattr(module, name):
+        raise PluginError(f"{os.path.basename(url)} has no '{name}'.")
+    return getattr(module, name)
+
+
+def _parameters(function):
+    """[name, kind, default as text or None] of each."""
+    found = inspect.signature(function).parameters.values()
+    return [[one.name, int(one.kind), None if one.default is one.empty else _plain(one.default)] for one in found]
+
+
+def _constructor(target):
+    """The same of a class, with what its base classes take where it passes **kwargs on."""
+    found, taken = [], True
+    for layer in inspect.getmro(target) if isinstance(target, type) else (target,):
+        init = layer.__dict__.get("__init__") if isinstance(layer, type) else layer
+        if init is None or layer is object:
+            continue
+        parameters = _parameters(init)[1 if isinstance(layer, type) else 0 :]
+        known = {one[0] for one in found}
+        found += [one for one in parameters if one[1] in map(int, _NAMED) and one[0] not in known]
+        taken = any(one[1] == int(inspect.Parameter.VAR_KEYWORD) for one in parameters)
+        if not taken:
+            return found
+    return [*found, ["others", int(inspect.Parameter.VAR_KEYWORD), None]] if taken and found else found
+
+
+def _plain(value):
+    """[value] where JSON can hold it."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return [None]
+    return [value]
+
+
+def _packed(found):
+    """(what says what it is, descriptors): an array in a file, or what JSON can hold."""
+    if hasattr(found, "detach"):
+        found = found.detach().cpu().numpy()
+    if type(found).__module__ == "numpy" and hasattr(found, "dtype") and getattr(found, "ndim", 0) > 0:
+        if found.dtype.kind in "biuf":
+            file = os.memfd_create("worker", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            left = memoryview(found.tobytes())
+            while left:
+                left = left[os.write(file, left) :]
+            return {"array": {"dtype": found.dtype.str, "shape": list(found.shape), "at": 0}}, [file]
+        found = found.tolist()
+    if hasattr(found, "__fspath__"):
+        return {"path": os.fspath(found)}, []
+    return {"json": json.loads(json.dumps(found, default=lambda one: one.tolist()))}, []
+
+
+def versions():
+    """The minor version of this interpreter, and its packages as name==version."""
+    from importlib.metadata import distributions
+
+    found = {(one.metadata["Name"] or "?").lower().replace("_", "-") + "==" + one.version for one in distributions()}
+    return {"python": platform.python_version().rpartition(".")[0], "packages": sorted(found)}
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "versions":
+        import site
+
+        site.main()
+        print(json.dumps(versions()))
+    else:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+        Worker(socket.socket(fileno=int(sys.argv[1]))).live()

@@ -1,0 +1,38 @@
+"""Whether the interpreters that algorithms name can be started, and are prepared."""
+
+from collections.abc import Iterator
+
+from ianvs.base.errors import IanvsError, Place, Problem
+from ianvs.config.contracts import contract_named
+from ianvs.config.spec import AlgorithmSpec
+from ianvs.processes.interpreters.lock import lock_of
+from ianvs.running.scheduler.checks import Preflight
+
+
+def interpreter_problems(preflight: Preflight) -> Iterator[Problem]:
+    """Each is started, and its versions are told."""
+    for algorithm in preflight.job.algorithms:
+        key = "environment" if algorithm.environment is not None else "python"
+        message = _misplaced(algorithm, key)
+        if not message and algorithm.python is not None:
+            try:
+                preflight.listener.said_of(f"the interpreter of {algorithm.name}", str(lock_of(algorithm)))
+            except IanvsError as error:
+                message = str(error)
+        if message:
+            yield Problem(message, algorithm.places.get(key) or Place(algorithm.file))
+
+
+def _misplaced(algorithm: AlgorithmSpec, key: str) -> str:
+    """What is wrong with its having an interpreter, or none; else ""."""
+    contract = contract_named(algorithm.contract)
+    if contract.runs_cases and algorithm.python is not None:
+        return (
+            f"'{key}' is not for `contract: {contract.name}`, whose plugins live in ianvs's interpreter. Leave it out."
+        )
+    if contract.apart and algorithm.python is None:
+        return (
+            f"plugins under `contract: {contract.name}` live in an interpreter of their own: name it by `python`, or "
+            "have it made by `environment`."
+        )
+    return ""

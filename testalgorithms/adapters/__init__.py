@@ -1,0 +1,1 @@
+"""Contracts for methods of other libraries, as they are: each is examined as ours are."""

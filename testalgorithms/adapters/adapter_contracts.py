@@ -1,0 +1,28 @@
+"""The contracts, by which a job names how its plugins are made from what its `url` says."""
+
+import hashlib
+from pathlib import Path
+
+from ianvs.config.contracts import Native
+
+
+class Avalanche(Native):
+    """A function that returns a strategy of Avalanche 0.6."""
+
+    name = "avalanche"
+    adapter = "ianvs.testalgorithms.adapters.avalanche_strategies"
+
+
+class Mammoth(Native):
+    """A ContinualModel of a checkout of Mammoth."""
+
+    name = "mammoth"
+    adapter = "ianvs.testalgorithms.adapters.mammoth_models"
+    apart = True  # its modules are called utils, models, datasets
+
+    def algorithm_identity(self, algorithm):
+        """What of the checkout may run; `source` has the model's own file."""
+        root = Path(algorithm.modules[0].url).parents[1]
+        files = sorted(path for folder in ("models", "backbone", "utils") for path in (root / folder).rglob("*.py"))
+        text = b"".join(path.relative_to(root).as_posix().encode() + path.read_bytes() for path in files)
+        return {"checkout": hashlib.sha256(text).hexdigest()}

@@ -1,0 +1,1 @@
+"""Strategies of Avalanche for the exams that ship."""

@@ -1,0 +1,228 @@
+"""`contract: avalanche`: `url` names a function that returns a strategy of Avalanche 0.6.
+
+The function gets `num_classes`, `device` and, if it names it, `shape` (of a sample as a network sees it, (C, H, W)),
+and the hyperparameters. A round becomes an experience, which is given to `strategy.train`; answers are the largest
+outputs of the strategy's model by its own `eval_epoch`. Pictures come as float32 from 0 to 1; there are no transforms.
+The label of a task is 0 unless the exam's rules show it.
+
+It runs in interpreters that have no ianvs, too, and imports nothing of it.
+"""
+
+import inspect
+import io
+import pickle
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from avalanche.benchmarks.scenarios.dataset_scenario import DatasetExperience
+from avalanche.benchmarks.utils import DataAttribute, TaskAwareSupervisedClassificationDataset
+from avalanche.models import MultiTaskModule
+from avalanche.training.plugins import EvaluationPlugin
+
+GIVEN = ("num_classes", "device", "shape")
+
+
+class ExamRuleError(Exception):
+    """As ianvs raises it."""
+
+
+class Rows(torch.utils.data.Dataset):
+    """(x, y) of samples: (N, ...) float32 and (N,) int64."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return len(self.y)
+
+    def __getitem__(self, index):
+        return self.x[index], int(self.y[index])
+
+
+class _Memory:
+    """What the strategy's plugins hold of old samples, counted once."""
+
+    def __init__(self, strategy):
+        buffers = [getattr(one, "storage_policy", None) for one in (strategy, *strategy.plugins)]
+        held = {id(one): one.buffer for one in buffers if hasattr(one, "buffer")}
+        self._count = sum(map(len, held.values()))
+        for plugin in strategy.plugins:
+            for name in ("memory_x", "x_memory", "buffers"):
+                found = getattr(plugin, name, None) or ()
+                self._count += sum(map(len, found.values() if isinstance(found, dict) else found))
+
+    def __len__(self):
+        return self._count
+
+
+class Method:
+    """A strategy, with the methods that an exam calls."""
+
+    def __init__(self, make, hyperparameters):
+        self._make, self._hyperparameters = make, hyperparameters
+        self._seed = random.getrandbits(63)  # what it starts from does not depend on when it is made
+        self._strategy, self._facts, self._taught = None, None, []
+
+    @property
+    def memory(self):
+        return () if self._strategy is None else _Memory(self._strategy)
+
+    def train(self, train_data, num_classes, device, task=None, passes=None, **context):
+        strategy = self._started(num_classes, device, train_data)
+        if passes is not None and strategy.train_epochs > passes:
+            raise ExamRuleError(
+                f"train_epochs is {strategy.train_epochs}, and the rules of this exam allow {passes} passes."
+            )
+        heads = [type(part).__name__ for part in strategy.model.modules() if isinstance(part, MultiTaskModule)]
+        if task is None and heads:
+            where = f"{self._make.__name__}'s {heads[-1]}"
+            raise ExamRuleError(f"{where} takes the label of a sample's task, which the rules of this exam hide.")
+        x, y = _numbers(train_data.x), torch.from_numpy(np.asarray(train_data.y, np.int64))
+        self._taught.append(sorted(set(y.tolist())))
+        for plugin in _drawing(strategy):  # after a break, too, it draws as in a case that was not broken
+            plugin.buffer_dliter = iter(plugin.buffer_dataloader)
+        strategy.train(self._experience(x, y, 0 if task is None else task), eval_streams=[])
+
+    def predict(self, data, num_classes, device, task=None, task_classes=None, **context):
+        outputs = self.scores(data, num_classes, device, task=task)
+        if task_classes is not None:
+            classes = np.array(task_classes)
+            return classes[outputs[:, classes].argmax(1)]
+        return outputs.argmax(1)
+
+    def scores(self, data, num_classes, device, task=None, **context):
+        strategy, x = self._started(num_classes, device, data), _numbers(data.x)
+        if not self._taught:  # some can't answer before (iCaRL has no means), and none has anything to say
+            return np.zeros((len(x), num_classes), np.float32)
+        found = []
+        strategy.model.eval()
+        strategy.model.to(strategy.device)
+        strategy.is_training = False
+        strategy.experience = self._experience(x[:0], torch.zeros(0, dtype=torch.int64), 0)
+        with torch.no_grad():
+            for part in x.split(max(1, strategy.eval_mb_size)):
+                labels = torch.full((len(part),), 0 if task is None else task)
+                strategy.mbatch = [part, torch.zeros(len(part), dtype=torch.int64), labels]
+                strategy._unpack_minibatch()
+                found.append(strategy.forward().float().cpu())
+        strategy._eval_cleanup()
+        outputs = torch.cat(found)
+        whole = torch.full((len(outputs), num_classes), -torch.inf)  # a head may grow with the classes
+        whole[:, : outputs.shape[1]] = outputs[:, :num_classes]
+        return whole.numpy()
+
+    def save(self, path):
+        strategy, state = self._strategy, None
+        if strategy is not None:
+            kept = {name: value for name, value in vars(strategy).items() if name not in ("evaluator", "plugins")}
+            plugins = [None if isinstance(one, EvaluationPlugin) else one for one in strategy.plugins]
+            state = {"strategy": kept, "plugins": plugins}
+        held = {"facts": self._facts, "taught": self._taught, "state": state}
+        for plugin in _drawing(strategy):
+            plugin.buffer_dliter = ()  # can't be pickled; `train` begins a new one
+        torch.save({"author": self._make.__module__, "held": _dumped(held)}, path)
+
+    def load(self, path):
+        read = torch.load(path, weights_only=True)
+        held = _loaded(read["held"], read["author"], self._make.__module__)
+        self._facts, self._taught, self._strategy = held["facts"], held["taught"], None
+        if held["state"] is not None:
+            strategy = self._built()
+            evaluators = [one for one in strategy.plugins if isinstance(one, EvaluationPlugin)]
+            vars(strategy).update(held["state"]["strategy"])
+            strategy.plugins = [evaluators.pop(0) if one is None else one for one in held["state"]["plugins"]]
+            self._strategy = strategy
+
+    def _started(self, num_classes, device, data):
+        if self._strategy is None:
+            x = data.x[:1]
+            self._facts = {"num_classes": num_classes, "device": device, "shape": tuple(_numbers(x).shape[1:])}
+            self._strategy = self._built()
+        return self._strategy
+
+    def _built(self):
+        """A new strategy; the global generators go on as if none had been made."""
+        before = random.getstate(), np.random.get_state()
+        takes = inspect.signature(self._make).parameters
+        given = {name: value for name, value in self._facts.items() if name in takes}
+        with torch.random.fork_rng():
+            random.seed(self._seed)
+            np.random.seed(self._seed % 2**32)
+            torch.manual_seed(self._seed)
+            strategy = self._make(**given, **self._hyperparameters)
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        return strategy
+
+    def _experience(self, x, y, task):
+        attributes = [
+            DataAttribute(y.tolist(), "targets"),
+            DataAttribute([task] * len(y), "targets_task_labels", use_in_getitem=True),
+        ]
+        found = DatasetExperience(
+            dataset=TaskAwareSupervisedClassificationDataset([Rows(x, y)], data_attributes=attributes)
+        )
+        now = sorted(set(y.tolist()))
+        before = {label for several in self._taught[:-1] for label in several}
+        found.current_experience = len(self._taught) - 1
+        found.classes_in_this_experience, found.previous_classes = now, before
+        found.classes_seen_so_far = before | set(now)
+        found.task_label, found.task_labels = task, [task]
+        # Of the benchmark nothing is told but what was taught, and how many classes there are: iCaRL asks for that.
+        order = [label for several in self._taught for label in several]
+        left = [label for label in range(self._facts["num_classes"]) if label not in order]
+        sizes = [*map(len, self._taught), len(left)]
+        found._benchmark = SimpleNamespace(n_classes_per_exp=sizes, classes_order=order + left)
+        found.__class__ = _Experience
+        return found
+
+
+class _Experience(DatasetExperience):
+    """One whose benchmark tells what was taught."""
+
+    @property
+    def benchmark(self):
+        return self._benchmark
+
+
+def adapted(make):
+    """A plugin's class whose constructor takes what `make` takes beside what an exam tells."""
+    takes = [one for one in inspect.signature(make).parameters.values() if one.name not in GIVEN]
+
+    def __init__(self, **hyperparameters):
+        Method.__init__(self, make, hyperparameters)
+
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = inspect.Signature([itself, *takes])
+    return type(make.__name__, (Method,), {"__init__": __init__, "__module__": make.__module__})
+
+
+def _drawing(strategy):
+    """Plugins that draw old samples from an iterator that goes on from round to round (A-GEM)."""
+    return [one for one in getattr(strategy, "plugins", ()) if getattr(one, "buffer_dataloader", None) is not None]
+
+
+def _numbers(x):
+    """(N, ...) float32; pictures (N, C, H, W) from 0 to 1."""
+    values = torch.from_numpy(np.array(x))
+    if values.ndim == 4:
+        values = values.permute(0, 3, 1, 2).contiguous()
+    return values.float() / 255 if values.dtype == torch.uint8 else values.float()
+
+
+def _dumped(held):
+    file = io.BytesIO()
+    pickle.Pickler(file, protocol=4).dump(held)
+    return file.getvalue()
+
+
+def _loaded(text, author, now):
+    """author: the name of the author's module when it was saved, which is `now` another one in another process."""
+
+    class Reader(pickle.Unpickler):
+        def find_class(self, module, name):
+            return super().find_class(now if module == author else module, name)
+
+    return Reader(io.BytesIO(text)).load()
