@@ -218,7 +218,7 @@ def test_what_they_can_not_do_is_said_with_the_remedy():
         Notes().feedback(told(["Who?"], ["Ada"], texts("wrong"), "text"))
     for one in (Notes(), NearestByWords()):
         one.check_exam(kind="text", feedback="correctness")
-        with pytest.raises(PluginError, match="in words. Set `feedback: label`"):
+        with pytest.raises(PluginError, match=r"in words\. Set `feedback: label`"):
             one.check_exam(kind="text", feedback="text")
         with pytest.raises(PluginError, match="one text each; this exam is of image data"):
             one.check_exam(kind="image", feedback="label")
