@@ -7,6 +7,7 @@ and testenv tell what the lines name: each layout below is a file's worth of fac
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,8 @@ from PIL import Image
 _SAMPLES = {"train": 16, "test": 12}
 _MOST = {"round": 1, "incremental_rounds": 2, "client_number": 2}
 _EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
-_RATES = ("learning_rate", "lr")
-_CITIES = ("aachen", "synthia_sim")  # a real and a simulated domain: examples tell them apart by the path
+_DOMAINS = ("front_aachen", "garden_synthia_sim")  # real and simulated, or two places: examples look for these words
 _CLASSES = 8
-_ARRAYS = {"train": 12, "test": 2}  # pictures of a class
 
 
 _Layout = Callable[[Path, str, str, Generator], Path]
@@ -49,10 +48,7 @@ def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, dr
 
 
 def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
-    """Change rounds, epochs and settings that can't work, in place; what was changed, in words.
-
-    A grid of one configuration gets a second learning rate, if it has one: whether scores depend on anything is seen.
-    """
+    """Change rounds, epochs and settings that can't work, in place; what was changed, in words."""
     changed = []
     for key, most in _MOST.items():
         if exam.get(key, 0) > most:
@@ -74,12 +70,6 @@ def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
             if _EPOCHS.fullmatch(name) and given["values"] != [1]:
                 given["values"] = [1]
                 changed.append(f"{name} 1")
-        if all(len(given["values"]) == 1 for one in grids for given in one.values()):
-            for one in grids:
-                for name in {*one} & {*_RATES}:
-                    first = float(one[name]["values"][0])
-                    one[name]["values"] = [first, first * 30]
-                    changed.append(f"a second {name}")
     return list(dict.fromkeys(changed))
 
 
@@ -97,45 +87,53 @@ def _layout(written: str, words: str, paradigm: str) -> _Layout:
 
 def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """Lines of {question, answer, ...}; the answer to each is a letter, so that a guess is right now and then."""
-    records = [
-        {
-            "question": f"{number}. Which letter comes {n} places after A? A, B, C or D?",
-            "answer": "ABCD"[n],
-            **dict.fromkeys(("instruction", "context", "level_1_dim", "level_2_dim"), "letters"),
-        }
-        for number, n in enumerate(_letters(part, noise))
-    ]
-    return _lines(folder / name, map(json.dumps, records))
-
-
-def _letters(part: str, noise: Generator) -> NDArray[Any]:
-    """The right answers, some more often than others: a guess that never changes has another score in each draw."""
-    return noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
+    other = ("instruction", "context", "level_1_dim", "level_2_dim")
+    return _records(folder / name, part, noise, "question", "answer", dict.fromkeys(other, "letters"))
 
 
 def _described_questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """metadata.json, and beside it data.jsonl with {query, response, ...}."""
+    """metadata.json, and beside it data.jsonl with {query, response, ...}.
+
+    A judge that says what it was told (tiny_weights.py) gives as many points as the prompt for it says.
+    """
     about = {"dataset": "letters", "description": "tiny", "level_1_dim": "single-modal", "level_2_dim": "text"}
-    records = [
-        {
-            "query": f"{number}. Which letter comes {n} places after A?",
-            "response": "ABCD"[n],
-            "prompt": "Answer with one letter. ",
-            "judge_prompt": "Is that right? ",
-            **dict.fromkeys(("explanation", "level_3_dim", "level_4_dim"), "letters"),
-        }
-        for number, n in enumerate(_letters(part, noise))
-    ]
-    _lines(folder / "data.jsonl", map(json.dumps, records))
+    other = {
+        "prompt": "Answer with one letter. ",
+        "judge_prompt": "'Overall Points': {0}, 'Composite score': {0}. ",
+        **dict.fromkeys(("explanation", "level_3_dim", "level_4_dim"), "letters"),
+    }
+    _records(folder / "data.jsonl", part, noise, "query", "response", other)
     return _lines(folder / name, [json.dumps(about)])
 
 
-def _arrays(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of the first 20 classes."""
+def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, other: Mapping[str, str]) -> Path:
+    """A line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
+
+    Some letters are more often right than others: a guess that never changes has another score in each draw. In `other`
+    {0} is the letter's place in the alphabet.
+    """
+    places = noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
+    records = [
+        {
+            asks: f"{number}. Which letter comes {n} places after A? A, B, C or D?",
+            answers: "ABCD"[n],
+            **{key: text.format(n + 1) for key, text in other.items()},
+        }
+        for number, n in enumerate(places)
+    ]
+    return _lines(file, map(json.dumps, records))
+
+
+def _arrays(folder: Path, part: str, name: str, noise: Generator, classes: int = 20) -> Path:
+    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of so many classes.
+
+    As with questions, test sets have more of some classes than of others.
+    """
     lines = []
-    for label in range(20):
-        tone = np.array([label * 12, 255 - label * 12, label * 37 % 256])
-        pictures = np.clip(tone + noise.normal(0, 20, (_ARRAYS[part], 32, 32, 3)), 0, 255)
+    for label in range(classes):
+        count = 8 if part == "train" else 1 + int(noise.integers(6))
+        tone = np.array([label % 5, label // 5 % 5, label // 25]) * 60
+        pictures = np.clip(tone + noise.normal(0, 10, (count, 32, 32, 3)), 0, 255)
         np.save(folder / f"class_{label}.npy", pictures.astype(np.uint8))
         lines.append(f"{folder / f'class_{label}.npy'}\t{label}")
     return _lines(folder / name, lines)
@@ -149,7 +147,7 @@ def _segmentation(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """
 
     def pair(n: int) -> tuple[Path, Path]:
-        below = folder / _CITIES[n % 2]
+        below = folder / _DOMAINS[n % 2]
         below.mkdir(exist_ok=True)
         label = np.kron(noise.integers(0, _CLASSES, (3, 6)), np.ones((32, 32), int)).astype(np.uint8)
         tones = np.stack([label * 30.0, 255 - label * 25.0, label * 67.0 % 256], axis=-1)
@@ -192,6 +190,7 @@ def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 _LAYOUTS: tuple[tuple[str, tuple[str, ...], _Layout], ...] = (
+    ("cifar100/federated_learning", (".txt",), partial(_arrays, classes=100)),  # its network is for 100, seen or not
     ("cifar", (".txt",), _arrays),
     (r"segment|cityscapes|synthia|curb|mdil|cloud.?robot|bdd|/robot", (".txt",), _segmentation),
     (r"/reid/|imagenet", (".txt",), _persons),
