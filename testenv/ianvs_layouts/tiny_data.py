@@ -31,10 +31,14 @@ class UnknownLayoutError(ValueError):
     """Nobody has said how the samples of this dataset are laid out."""
 
 
-def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, draw: int = 0) -> dict[str, Any]:
+def made(
+    dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, draw: int = 0, base: Path | None = None
+) -> dict[str, Any]:
     """The `dataset` of a testenv with files of samples that are made below `folder`.
 
-    words: the job's path and all that its testenv says of the data. draw: which of many. Raises UnknownLayoutError.
+    words: the job's path and all that its testenv says of the data. draw: which of many. base: where relative paths of
+    `dataset` begin; links to what is made are put there, since some plugins know by themselves where their data lie.
+    Raises UnknownLayoutError.
     """
     found = dict(dataset)
     for key, written in dataset.items():
@@ -44,7 +48,21 @@ def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, dr
             where.mkdir(parents=True, exist_ok=True)
             noise = np.random.default_rng([*part.encode(), draw])
             found[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name, noise))
+            place = (base or folder).joinpath(written).parent.resolve()
+            if base is not None and place.is_relative_to(folder.parent.resolve()):
+                _linked(where, place)
     return found
+
+
+def _linked(made_in: Path, place: Path) -> None:
+    """Links to all in a folder, in place of those of the draw before; files that are there stay."""
+    place.mkdir(parents=True, exist_ok=True)
+    for one in made_in.iterdir():
+        link = place / one.name
+        if link.is_symlink():
+            link.unlink()
+        if not link.exists():
+            link.symlink_to(one.resolve())
 
 
 def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
@@ -189,12 +207,35 @@ def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
     return _index(folder / name, _SAMPLES[part], pair)
 
 
+def _drives(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`date/drive` of three drives in KITTI's raw form: 12 steps of GPS, IMU and laser points, and the calibration."""
+    date = {"train": "2011_09_26", "test": "2011_09_28"}[part]
+    turn, away = "1 0 0 0 1 0 0 0 1", "0 0 0"
+    moved, camera = f"R: {turn}\nT: {away}", "7 0 6 0 0 7 2 0 0 0 1 0"
+    cameras = "\n".join(f"P_rect_0{n}: {camera}\nR_rect_0{n}: {turn}" for n in range(4))
+    drives = [f"{date}/{date}_drive_000{n}_sync" for n in range(3)]
+    for drive in drives:
+        for kind in ("oxts/data", "velodyne_points/data"):
+            (folder / drive / kind).mkdir(parents=True, exist_ok=True)
+        _lines(folder / drive / "oxts/timestamps.txt", (f"2011-09-26 13:02:25.{n:02}0000000" for n in range(12)))
+        for n in range(12):
+            place = f"{49 + n * 1e-5} {8 + n * 1e-5} 110 0 0 0"
+            moves = " ".join(f"{value:.4f}" for value in noise.normal(0, 1, 17))
+            _lines(folder / drive / f"oxts/data/{n:010}.txt", [f"{place} {moves} 0.1 0.1 4 8 4 4 6"])
+            points = noise.normal(0, 5, (50, 4)).astype(np.float32)
+            points.tofile(folder / drive / f"velodyne_points/data/{n:010}.bin")
+    for calibration, text in (("imu_to_velo", moved), ("velo_to_cam", moved), ("cam_to_cam", cameras)):
+        _lines(folder / date / f"calib_{calibration}.txt", [text])
+    return _lines(folder / name, drives)
+
+
 _LAYOUTS: tuple[tuple[str, tuple[str, ...], _Layout], ...] = (
     ("cifar100/federated_learning", (".txt",), partial(_arrays, classes=100)),  # its network is for 100, seen or not
     ("cifar", (".txt",), _arrays),
     (r"segment|cityscapes|synthia|curb|mdil|cloud.?robot|bdd|/robot", (".txt",), _segmentation),
     (r"/reid/|imagenet", (".txt",), _persons),
     (r"yolo|palletizing", (".txt",), _boxes),
+    (r"llio|kitti", (".txt",), _drives),
 )
 """(words, suffixes, who makes it), the first that fits: a further layout is a line and a function."""
 

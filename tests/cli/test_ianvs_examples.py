@@ -213,6 +213,22 @@ def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):
         made(dataset, "examples/unheard_of", "singletasklearning", tmp_path / "u")
 
 
+def test_data_that_a_plugin_finds_by_itself_lie_where_the_testenv_says(tmp_path):
+    copy = tmp_path / "copy"
+    dataset = {"train_index": "../examples/llio/data/train_index.txt", "test_index": "/far/away/test_index.txt"}
+    for draw in (0, 1):
+        found = made(dataset, "examples/llio", "singletasklearning", copy / ".data", draw, copy / ".run")
+        data = copy / "examples/llio/data"
+        assert (data / "train_index.txt").samefile(found["train_index"])  # of this draw
+        drive = data / (data / "train_index.txt").read_text().splitlines()[0]
+        steps = [len(list((drive / kind).iterdir())) for kind in ("oxts/data", "velodyne_points/data")]
+        assert steps == [12, 12] and len((drive / "oxts/timestamps.txt").read_text().splitlines()) == 12
+        assert len((drive / "oxts/data/0000000000.txt").read_text().split()) == 30
+    outside = {"train_index": "../../kitti/train_index.txt"}
+    made(outside, "examples/llio", "singletasklearning", copy / ".data", 0, copy / ".run")
+    assert {one.name for one in tmp_path.iterdir()} == {"copy"}  # nothing is linked outside the copy
+
+
 def test_what_is_changed_in_the_copy_is_said():
     exam = {"round": 200, "incremental_rounds": 2, "model_eval": {"model_metric": {"mode": "no-inference"}}}
     split = {"splitting_method": "default", "train_ratio": 0.9}

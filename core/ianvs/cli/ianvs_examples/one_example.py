@@ -84,7 +84,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     row = Example(str(job), paradigm)
     written, words = exam["dataset"], f"{job} {exam['dataset']}"
     try:
-        exam["dataset"] = made(written, words, paradigm, copy / ".data")
+        exam["dataset"] = made(written, words, paradigm, copy / ".data", 0, copy / ".run")
     except UnknownLayoutError as error:
         return _row(row, whose="data", missing=str(error))
     environment, stand_in = _environment(copy, (copy / job).parent)
@@ -95,7 +95,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     rows: list[dict[str, float]] = []
     for draw in (0, 1):
         if draw:  # of one configuration: do its scores follow the data?
-            exam["dataset"] = made(written, words, paradigm, copy / ".data", draw)
+            exam["dataset"] = made(written, words, paradigm, copy / ".data", draw, copy / ".run")
         for path, data in files.items():
             path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
         status, said = _run(file, job, copy, environment, limits)
