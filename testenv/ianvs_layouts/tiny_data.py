@@ -21,6 +21,7 @@ _MOST = {"round": 1, "incremental_rounds": 2, "client_number": 2}
 _EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
 _DOMAINS = ("front_aachen", "garden_synthia_sim")  # real and simulated, or two places: examples look for these words
 _CLASSES = 8
+_WIDTH, _HEIGHT = 64, 48  # of pictures with boxes
 
 
 _Layout = Callable[[Path, str, str, Generator], Path]
@@ -187,24 +188,57 @@ def _persons(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """`picture labels`: jpg of 64 x 48; a text file with a line `class x y width height` for each box.
+    """`picture labels` in YOLO's form: a text file with a line `class x y width height` for each box.
 
     The centre and the size of a box are shares of the picture's.
     """
 
     def pair(n: int) -> tuple[Path, Path]:
-        values = noise.normal(60, 10, (48, 64, 3))
-        lines = []
-        for x in (4, 36)[: 1 + n % 2]:
-            y = int(noise.integers(4, 24))
-            values[y : y + 20, x : x + 24] = (220, 80, 40)
-            lines.append(f"0 {(x + 12) / 64} {(y + 10) / 48} {24 / 64} {20 / 48}")
-        for kind in ("images", "labels"):
-            (folder / kind).mkdir(exist_ok=True)
-        picture = _picture(folder / "images" / f"{n:06}.jpg", values)
-        return picture, _lines(folder / "labels" / f"{n:06}.txt", lines)
+        picture, boxes = _boxed(folder / "images" / part / f"{n:06}.png", n, noise)
+        lines = [f"0 {(x + w / 2) / _WIDTH} {(y + h / 2) / _HEIGHT} {w / _WIDTH} {h / _HEIGHT}" for x, y, w, h in boxes]
+        return picture, _lines(folder / "labels" / part / f"{n:06}.txt", lines)
+
+    (folder / "labels" / part).mkdir(parents=True, exist_ok=True)
+    return _index(folder / name, _SAMPLES[part], pair)
+
+
+def _voc(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`picture annotation` in PASCAL VOC's form: an xml file with the corners of each box."""
+
+    def pair(n: int) -> tuple[Path, Path]:
+        picture, boxes = _boxed(folder / f"{n:06}.jpg", n, noise)
+        corners = [f"<xmin>{x}</xmin><ymin>{y}</ymin><xmax>{x + w}</xmax><ymax>{y + h}</ymax>" for x, y, w, h in boxes]
+        objects = [f"<object><name>spot</name><bndbox>{one}</bndbox></object>" for one in corners]
+        size = f"<size><width>{_WIDTH}</width><height>{_HEIGHT}</height><depth>3</depth></size>"
+        return picture, _lines(folder / f"{n:06}.xml", [f"<annotation>{size}", *objects, "</annotation>"])
 
     return _index(folder / name, _SAMPLES[part], pair)
+
+
+def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """One json in COCO's form: pictures that are frames of a video, and boxes that are of one track or two."""
+    images, boxes = [], []
+    for n in range(_SAMPLES[part]):
+        picture, found = _boxed(folder / f"{n:06}.jpg", n, noise)
+        frame = {"id": n + 1, "frame_id": n + 1, "video_id": 1, "width": _WIDTH, "height": _HEIGHT}
+        images.append({**frame, "file_name": str(picture)})
+        for track, (x, y, w, h) in enumerate(found, 1):
+            about = {"id": len(boxes) + 1, "image_id": n + 1, "category_id": 1, "iscrowd": 0, "track_id": track}
+            boxes.append({**about, "bbox": [x, y, w, h], "area": w * h})
+    kinds = [{"id": 1, "name": "spot"}]
+    videos = [{"id": 1, "file_name": "video"}]
+    whole = {"images": images, "annotations": boxes, "categories": kinds, "videos": videos}
+    return _lines(folder / name, [json.dumps(whole)])
+
+
+def _boxed(file: Path, n: int, noise: Generator) -> tuple[Path, list[tuple[int, int, int, int]]]:
+    """A picture with a bright spot, or two in every second, and (x, y, width, height) of each in pixels."""
+    values = noise.normal(60, 10, (_HEIGHT, _WIDTH, 3))
+    boxes = [(x, int(noise.integers(4, 24)), 24, 20) for x in (4, 36)[: 1 + n % 2]]
+    for x, y, w, h in boxes:
+        values[y : y + h, x : x + w] = (220, 80, 40)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return _picture(file, values), boxes
 
 
 def _drives(folder: Path, part: str, name: str, noise: Generator) -> Path:
@@ -236,6 +270,9 @@ _LAYOUTS: tuple[tuple[str, tuple[str, ...], _Layout], ...] = (
     (r"/reid/|imagenet", (".txt",), _persons),
     (r"yolo|palletizing", (".txt",), _boxes),
     (r"llio|kitti", (".txt",), _drives),
+    (r"pcb-aoi", (".txt",), _voc),
+    (r"mot17|yaoba", (".json",), _coco),
+    (r"gpqa|mmlu", (".json",), _questions),
 )
 """(words, suffixes, who makes it), the first that fits: a further layout is a line and a function."""
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -211,6 +212,23 @@ def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):
     assert len(shares) > 1  # one answer to all is right more often for some classes than for others
     with pytest.raises(UnknownLayoutError, match=r"train\.txt"):
         made(dataset, "examples/unheard_of", "singletasklearning", tmp_path / "u")
+
+
+def test_the_same_boxes_can_be_read_in_three_forms(tmp_path):
+    def first(words: str, suffix: str) -> Path:
+        found = made({"test_url": f"/a/test{suffix}"}, words, "singletasklearning", tmp_path / words)
+        return Path(found["test_url"])
+
+    picture, label = map(Path, first("palletizing", ".txt").read_text().splitlines()[0].split())
+    assert picture.is_file() and picture.parts[-3] == "images" and label.parts[-3] == "labels"
+    share = np.array(label.read_text().split()[1:], dtype=float)
+    _, annotation = first("pcb-aoi", ".txt").read_text().splitlines()[0].split()
+    corners = [int(ElementTree.parse(annotation).findtext(f".//{key}")) for key in ("xmin", "ymin", "xmax", "ymax")]
+    coco = json.loads(first("mot17", ".json").read_text())
+    x, y, width, height = coco["annotations"][0]["bbox"]
+    assert corners == [x, y, x + width, y + height]
+    assert share == pytest.approx([(x + width / 2) / 64, (y + height / 2) / 48, width / 64, height / 48])
+    assert {one["image_id"] for one in coco["annotations"]} == {one["id"] for one in coco["images"]}
 
 
 def test_data_that_a_plugin_finds_by_itself_lie_where_the_testenv_says(tmp_path):
