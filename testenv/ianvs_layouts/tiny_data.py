@@ -129,14 +129,15 @@ def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, o
     """A line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
 
     Some letters are more often right than others: a guess that never changes has another score in each draw. In `other`
-    {0} is the letter's place in the alphabet.
+    {0} is a number from 1 to 100, drawn for each question.
     """
     places = noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
+    points = noise.integers(1, 101, _SAMPLES[part])
     records = [
         {
             asks: f"{number}. Which letter comes {n} places after A? A, B, C or D?",
             answers: "ABCD"[n],
-            **{key: text.format(n + 1) for key, text in other.items()},
+            **{key: text.format(points[number]) for key, text in other.items()},
         }
         for number, n in enumerate(places)
     ]

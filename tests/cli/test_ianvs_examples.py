@@ -272,8 +272,8 @@ def test_stand_ins_are_made_for_code_that_asks_for_them_alone(tmp_path):
 def test_a_chat_gets_its_last_message_back_and_a_judge_the_points_that_it_was_told(tmp_path):
     metadata = {"train_data": "/a/data.jsonl", "test_data_info": "/a/metadata.json"}
     found = made(metadata, "examples/government", "singletasklearning", tmp_path / "d")
-    record = json.loads(Path(found["test_data_info"]).with_name("data.jsonl").read_text().splitlines()[0])
-    assert re.search(r"'Overall Points': (\d+)", record["judge_prompt"])[1] == str("ABCD".index(record["response"]) + 1)
+    text = Path(found["test_data_info"]).with_name("data.jsonl").read_text()
+    assert len(set(re.findall(r"'Overall Points': (\d+), 'Composite score': \d", text))) > 6
 
     package = tmp_path / "openai/resources/chat/completions"
     package.mkdir(parents=True)
