@@ -109,7 +109,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
         rows += _scores(folder / "workspace" / root["name"], [metric["name"] for metric in exam["metrics"]])
         if len(rows) > 1:
             break
-        shutil.rmtree(folder / "workspace" / root["name"])
+        shutil.rmtree(folder / "workspace")  # a case with an equal index would count as finished
     over = "2 sets of tiny data" if draw else f"{len(rows)} configurations"
     return _judged(_row(row, configurations=1 if draw else len(rows)), rows, over)
 
