@@ -101,7 +101,8 @@ def _layout(written: str, words: str, paradigm: str) -> _Layout:
     for said, suffixes, layout in _LAYOUTS:
         if suffix in suffixes and re.search(said, words):
             return layout
-    raise UnknownLayoutError(f"how the samples of {written} are laid out is not known to `ianvs examples` ({paradigm})")
+    short = "/".join(Path(written).parts[-2:])
+    raise UnknownLayoutError(f"how the samples of {short} are laid out is not known to `ianvs examples` ({paradigm})")
 
 
 def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
@@ -218,7 +219,8 @@ def _voc(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """One json in COCO's form: pictures that are frames of a video, and boxes that are of one track or two."""
-    images, boxes = [], []
+    images: list[dict[str, Any]] = []
+    boxes: list[dict[str, Any]] = []
     for n in range(_SAMPLES[part]):
         picture, found = _boxed(folder / f"{n:06}.jpg", n, noise)
         frame = {"id": n + 1, "frame_id": n + 1, "video_id": 1, "width": _WIDTH, "height": _HEIGHT}

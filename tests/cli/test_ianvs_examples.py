@@ -37,6 +37,7 @@ class Guess:
     def train(self, train_data, valid_data=None):
         assert self.epochs == 1 and len(train_data.x) > 3
         open("written_by_the_plugin", "w").write("here")
+        open(__file__ + ".trained", "w").write("beside it")
     def save(self, path):
         return path
     def load(self, path):
@@ -50,12 +51,12 @@ def exact(y, answers):
 """
 
 
-def example(checkout: Path, name: str, data: str, imports: str = "", rates: bool = True) -> None:
+def example(checkout: Path, name: str, data: str, imports: str = "", rates: bool = True, renamed: bool = True) -> None:
     """A job as examples of Ianvs have them: its paths are those of its author, and of a folder that was renamed."""
     folder = checkout / "examples" / name
     folder.mkdir(parents=True)
     (folder / "plugin.py").write_text(PLUGIN.format(imports=imports))
-    before = f"./examples/before_{name}"
+    before = f"./examples/{'before_' if renamed else ''}{name}"
     grid = [{"epochs": {"values": [50]}}, *([{"learning_rate": {"values": [0.1, 3.0]}}] if rates else [])]
     module = {"type": "basemodel", "name": "Guess", "url": f"{before}/plugin.py", "hyperparameters": grid}
     files = {
@@ -86,13 +87,15 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_a_job_of_one_setting_is_judged_by_two_sets_of_data_and_an_error_by_who_raised_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     checkout, out = tmp_path / "checkout", tmp_path / "out"
-    example(checkout, "single", "data.jsonl", rates=False)
+    example(checkout, "single", "data.jsonl", rates=False, renamed=False)
+    monkeypatch.chdir(checkout)  # as in the action: its paths lead to its own plugins, of which copies are to run
     example(checkout, "broken", "data.jsonl", rates=False)
     plugin = checkout / "examples/broken/plugin.py"
     plugin.write_text(plugin.read_text().replace('return ["A"', 'return {}["its own"] or ["A"'))
-    assert main(["examples", str(checkout), "--out", str(out), "--seconds", "300"]) == 0
+    before = contents(checkout)
+    assert main(["examples", ".", "--out", str(out), "--seconds", "300"]) == 0
+    assert contents(checkout) == before
     with (out / "examples.csv").open(newline="") as file:
         rows = {Path(row["job"]).parent.name: row for row in csv.DictReader(file)}
     single, broken = rows["single"], rows["broken"]
