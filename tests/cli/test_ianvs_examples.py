@@ -128,6 +128,8 @@ def test_who_raised_an_error_is_told_by_the_file_it_came_from(tmp_path):
         log += f"\nThe above exception was the direct cause of the following exception:\n\n{later}"
         assert _who(Failure("exception", "TypeError", "x"), log, tmp_path) == who
     assert _who(Failure("memory", "SIGKILL", "x"), "", tmp_path) == "limit"
+    absent = "basemodel 'G' (examples/g.py), constructor: FileNotFoundError: unable to open 'examples/weights.h5'"
+    assert _who(Failure("exception", "PluginError", absent), log, tmp_path) == "checkout"
 
 
 def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_path):
