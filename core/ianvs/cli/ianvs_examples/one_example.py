@@ -73,7 +73,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     command = ("migrate", str(copy / job), "--out", str(copy / ".run"))
     status, said = _ianvs(command, os.environ, limits, folder / "log.txt")
     if status:
-        return Example(str(job), **refused(said, copy))
+        return _row(Example(str(job)), **refused(said, copy))
     written_files = (file.resolve() for file in sorted((copy / ".run").rglob("*.yaml")))
     files = {file: yaml.safe_load(file.read_text("utf-8")) for file in written_files}
     by_kind = {kind: (file, data[kind]) for file, data in files.items() for kind in data}
