@@ -7,6 +7,7 @@ and testenv tell what the lines name: each layout below is a file's worth of fac
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,9 @@ from PIL import Image
 _SAMPLES = {"train": 16, "test": 12}
 _MOST = {"round": 1, "incremental_rounds": 2, "client_number": 2}
 _EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
-_RATES = ("learning_rate", "lr")
-_CITIES = ("aachen", "synthia_sim")  # a real and a simulated domain: examples tell them apart by the path
+_DOMAINS = ("front_aachen", "garden_synthia_sim")  # real and simulated, or two places: examples look for these words
 _CLASSES = 8
-_ARRAYS = {"train": 12, "test": 2}  # pictures of a class
+_WIDTH, _HEIGHT = 64, 48  # of pictures with boxes
 
 
 _Layout = Callable[[Path, str, str, Generator], Path]
@@ -32,10 +32,14 @@ class UnknownLayoutError(ValueError):
     """Nobody has said how the samples of this dataset are laid out."""
 
 
-def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, draw: int = 0) -> dict[str, Any]:
+def made(
+    dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, draw: int = 0, base: Path | None = None
+) -> dict[str, Any]:
     """The `dataset` of a testenv with files of samples that are made below `folder`.
 
-    words: the job's path and all that its testenv says of the data. draw: which of many. Raises UnknownLayoutError.
+    words: the job's path and all that its testenv says of the data. draw: which of many. base: where relative paths of
+    `dataset` begin; links to what is made are put there, since some plugins know by themselves where their data lie.
+    Raises UnknownLayoutError.
     """
     found = dict(dataset)
     for key, written in dataset.items():
@@ -45,14 +49,25 @@ def made(dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, dr
             where.mkdir(parents=True, exist_ok=True)
             noise = np.random.default_rng([*part.encode(), draw])
             found[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name, noise))
+            place = (base or folder).joinpath(written).parent.resolve()
+            if base is not None and place.is_relative_to(folder.parent.resolve()):
+                _linked(where, place)
     return found
 
 
-def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
-    """Change rounds, epochs and settings that can't work, in place; what was changed, in words.
+def _linked(made_in: Path, place: Path) -> None:
+    """Links to all in a folder, in place of those of the draw before; files that are there stay."""
+    place.mkdir(parents=True, exist_ok=True)
+    for one in made_in.iterdir():
+        link = place / one.name
+        if link.is_symlink():
+            link.unlink()
+        if not link.exists():
+            link.symlink_to(one.resolve())
 
-    A grid of one configuration gets a second learning rate, if it has one: whether scores depend on anything is seen.
-    """
+
+def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
+    """Change rounds, epochs and settings that can't work, in place; what was changed, in words."""
     changed = []
     for key, most in _MOST.items():
         if exam.get(key, 0) > most:
@@ -74,12 +89,6 @@ def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
             if _EPOCHS.fullmatch(name) and given["values"] != [1]:
                 given["values"] = [1]
                 changed.append(f"{name} 1")
-        if all(len(given["values"]) == 1 for one in grids for given in one.values()):
-            for one in grids:
-                for name in {*one} & {*_RATES}:
-                    first = float(one[name]["values"][0])
-                    one[name]["values"] = [first, first * 30]
-                    changed.append(f"a second {name}")
     return list(dict.fromkeys(changed))
 
 
@@ -92,52 +101,63 @@ def _layout(written: str, words: str, paradigm: str) -> _Layout:
     for said, suffixes, layout in _LAYOUTS:
         if suffix in suffixes and re.search(said, words):
             return layout
-    raise UnknownLayoutError(f"how the samples of {written} are laid out is not known to `ianvs examples` ({paradigm})")
+    short = "/".join(Path(written).parts[-2:])
+    raise UnknownLayoutError(f"how the samples of {short} are laid out is not known to `ianvs examples` ({paradigm})")
 
 
 def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """Lines of {question, answer, ...}; the answer to each is a letter, so that a guess is right now and then."""
-    records = [
-        {
-            "question": f"{number}. Which letter comes {n} places after A? A, B, C or D?",
-            "answer": "ABCD"[n],
-            **dict.fromkeys(("instruction", "context", "level_1_dim", "level_2_dim"), "letters"),
-        }
-        for number, n in enumerate(_letters(part, noise))
-    ]
-    return _lines(folder / name, map(json.dumps, records))
-
-
-def _letters(part: str, noise: Generator) -> NDArray[Any]:
-    """The right answers, some more often than others: a guess that never changes has another score in each draw."""
-    return noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
+    other = ("instruction", "context", "level_1_dim", "level_2_dim")
+    return _records(folder / name, part, noise, "question", "answer", dict.fromkeys(other, "letters"))
 
 
 def _described_questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """metadata.json, and beside it data.jsonl with {query, response, ...}."""
+    """metadata.json, and beside it data.jsonl with {query, response, ...}.
+
+    A judge that says what it was told (tiny_weights.py) gives as many points as the prompt for it says.
+    """
     about = {"dataset": "letters", "description": "tiny", "level_1_dim": "single-modal", "level_2_dim": "text"}
-    records = [
-        {
-            "query": f"{number}. Which letter comes {n} places after A?",
-            "response": "ABCD"[n],
-            "prompt": "Answer with one letter. ",
-            "judge_prompt": "Is that right? ",
-            **dict.fromkeys(("explanation", "level_3_dim", "level_4_dim"), "letters"),
-        }
-        for number, n in enumerate(_letters(part, noise))
-    ]
-    _lines(folder / "data.jsonl", map(json.dumps, records))
+    other = {
+        "prompt": "Answer with one letter. ",
+        "judge_prompt": "'Overall Points': {0}, 'Composite score': {0}. ",
+        **dict.fromkeys(("explanation", "level_3_dim", "level_4_dim"), "letters"),
+    }
+    _records(folder / "data.jsonl", part, noise, "query", "response", other)
     return _lines(folder / name, [json.dumps(about)])
 
 
-def _arrays(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of the first 20 classes."""
+def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, other: Mapping[str, str]) -> Path:
+    """A line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
+
+    Some letters are more often right than others: a guess that never changes has another score in each draw. In `other`
+    {0} is a number from 1 to 100, drawn for each question.
+    """
+    places = noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
+    points = noise.integers(1, 101, _SAMPLES[part])
+    records = [
+        {
+            asks: f"{number}. Which letter comes {n} places after A? A, B, C or D?",
+            answers: "ABCD"[n],
+            **{key: text.format(points[number]) for key, text in other.items()},
+        }
+        for number, n in enumerate(places)
+    ]
+    return _lines(file, map(json.dumps, records))
+
+
+def _arrays(folder: Path, part: str, name: str, noise: Generator, classes: int = 20) -> Path:
+    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of so many classes.
+
+    As with questions, test sets have more of some classes than of others: one to three files.
+    """
     lines = []
-    for label in range(20):
-        tone = np.array([label * 12, 255 - label * 12, label * 37 % 256])
-        pictures = np.clip(tone + noise.normal(0, 20, (_ARRAYS[part], 32, 32, 3)), 0, 255)
-        np.save(folder / f"class_{label}.npy", pictures.astype(np.uint8))
-        lines.append(f"{folder / f'class_{label}.npy'}\t{label}")
+    for label in range(classes):
+        tone = np.array([label % 5, label // 5 % 5, label // 25]) * 60
+        for n in range(1 if part == "train" else 1 + int(noise.integers(3))):
+            pictures = np.clip(tone + noise.normal(0, 10, (8 if part == "train" else 2, 32, 32, 3)), 0, 255)
+            file = folder / f"class_{label}_{n}.npy"
+            np.save(file, pictures.astype(np.uint8))
+            lines.append(f"{file}\t{label}")
     return _lines(folder / name, lines)
 
 
@@ -149,7 +169,7 @@ def _segmentation(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """
 
     def pair(n: int) -> tuple[Path, Path]:
-        below = folder / _CITIES[n % 2]
+        below = folder / _DOMAINS[n % 2]
         below.mkdir(exist_ok=True)
         label = np.kron(noise.integers(0, _CLASSES, (3, 6)), np.ones((32, 32), int)).astype(np.uint8)
         tones = np.stack([label * 30.0, 255 - label * 25.0, label * 67.0 % 256], axis=-1)
@@ -171,31 +191,92 @@ def _persons(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """`picture labels`: jpg of 64 x 48; a text file with a line `class x y width height` for each box.
+    """`picture labels` in YOLO's form: a text file with a line `class x y width height` for each box.
 
     The centre and the size of a box are shares of the picture's.
     """
 
     def pair(n: int) -> tuple[Path, Path]:
-        values = noise.normal(60, 10, (48, 64, 3))
-        lines = []
-        for x in (4, 36)[: 1 + n % 2]:
-            y = int(noise.integers(4, 24))
-            values[y : y + 20, x : x + 24] = (220, 80, 40)
-            lines.append(f"0 {(x + 12) / 64} {(y + 10) / 48} {24 / 64} {20 / 48}")
-        for kind in ("images", "labels"):
-            (folder / kind).mkdir(exist_ok=True)
-        picture = _picture(folder / "images" / f"{n:06}.jpg", values)
-        return picture, _lines(folder / "labels" / f"{n:06}.txt", lines)
+        picture, boxes = _boxed(folder / "images" / part / f"{n:06}.png", n, noise)
+        lines = [f"0 {(x + w / 2) / _WIDTH} {(y + h / 2) / _HEIGHT} {w / _WIDTH} {h / _HEIGHT}" for x, y, w, h in boxes]
+        return picture, _lines(folder / "labels" / part / f"{n:06}.txt", lines)
+
+    (folder / "labels" / part).mkdir(parents=True, exist_ok=True)
+    return _index(folder / name, _SAMPLES[part], pair)
+
+
+def _voc(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`picture annotation` in PASCAL VOC's form: an xml file with the corners of each box."""
+
+    def pair(n: int) -> tuple[Path, Path]:
+        picture, boxes = _boxed(folder / f"{n:06}.jpg", n, noise)
+        corners = [f"<xmin>{x}</xmin><ymin>{y}</ymin><xmax>{x + w}</xmax><ymax>{y + h}</ymax>" for x, y, w, h in boxes]
+        objects = [f"<object><name>spot</name><bndbox>{one}</bndbox></object>" for one in corners]
+        size = f"<size><width>{_WIDTH}</width><height>{_HEIGHT}</height><depth>3</depth></size>"
+        return picture, _lines(folder / f"{n:06}.xml", [f"<annotation>{size}", *objects, "</annotation>"])
 
     return _index(folder / name, _SAMPLES[part], pair)
 
 
+def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """One json in COCO's form: pictures that are frames of a video, and boxes that are of one track or two."""
+    images: list[dict[str, Any]] = []
+    boxes: list[dict[str, Any]] = []
+    for n in range(_SAMPLES[part]):
+        picture, found = _boxed(folder / f"{n:06}.jpg", n, noise)
+        frame = {"id": n + 1, "frame_id": n + 1, "video_id": 1, "width": _WIDTH, "height": _HEIGHT}
+        images.append({**frame, "file_name": str(picture)})
+        for track, (x, y, w, h) in enumerate(found, 1):
+            about = {"id": len(boxes) + 1, "image_id": n + 1, "category_id": 1, "iscrowd": 0, "track_id": track}
+            boxes.append({**about, "bbox": [x, y, w, h], "area": w * h})
+    kinds = [{"id": 1, "name": "spot"}]
+    videos = [{"id": 1, "file_name": "video"}]
+    whole = {"images": images, "annotations": boxes, "categories": kinds, "videos": videos}
+    return _lines(folder / name, [json.dumps(whole)])
+
+
+def _boxed(file: Path, n: int, noise: Generator) -> tuple[Path, list[tuple[int, int, int, int]]]:
+    """A picture with a bright spot, or two in every second, and (x, y, width, height) of each in pixels."""
+    values = noise.normal(60, 10, (_HEIGHT, _WIDTH, 3))
+    boxes = [(x, int(noise.integers(4, 24)), 24, 20) for x in (4, 36)[: 1 + n % 2]]
+    for x, y, w, h in boxes:
+        values[y : y + h, x : x + w] = (220, 80, 40)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return _picture(file, values), boxes
+
+
+def _drives(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`date/drive` of three drives in KITTI's raw form: 12 steps of GPS, IMU and laser points, and the calibration."""
+    date = {"train": "2011_09_26", "test": "2011_09_28"}[part]
+    turn, away = "1 0 0 0 1 0 0 0 1", "0 0 0"
+    moved, camera = f"R: {turn}\nT: {away}", "7 0 6 0 0 7 2 0 0 0 1 0"
+    cameras = "\n".join(f"P_rect_0{n}: {camera}\nR_rect_0{n}: {turn}" for n in range(4))
+    drives = [f"{date}/{date}_drive_000{n}_sync" for n in range(3)]
+    for drive in drives:
+        for kind in ("oxts/data", "velodyne_points/data"):
+            (folder / drive / kind).mkdir(parents=True, exist_ok=True)
+        _lines(folder / drive / "oxts/timestamps.txt", (f"2011-09-26 13:02:25.{n:02}0000000" for n in range(12)))
+        for n in range(12):
+            place = f"{49 + n * 1e-5} {8 + n * 1e-5} 110 0 0 0"
+            moves = " ".join(f"{value:.4f}" for value in noise.normal(0, 1, 17))
+            _lines(folder / drive / f"oxts/data/{n:010}.txt", [f"{place} {moves} 0.1 0.1 4 8 4 4 6"])
+            points = noise.normal(0, 5, (50, 4)).astype(np.float32)
+            points.tofile(folder / drive / f"velodyne_points/data/{n:010}.bin")
+    for calibration, text in (("imu_to_velo", moved), ("velo_to_cam", moved), ("cam_to_cam", cameras)):
+        _lines(folder / date / f"calib_{calibration}.txt", [text])
+    return _lines(folder / name, drives)
+
+
 _LAYOUTS: tuple[tuple[str, tuple[str, ...], _Layout], ...] = (
+    ("cifar100/federated_learning", (".txt",), partial(_arrays, classes=100)),  # its network is for 100, seen or not
     ("cifar", (".txt",), _arrays),
     (r"segment|cityscapes|synthia|curb|mdil|cloud.?robot|bdd|/robot", (".txt",), _segmentation),
     (r"/reid/|imagenet", (".txt",), _persons),
     (r"yolo|palletizing", (".txt",), _boxes),
+    (r"llio|kitti", (".txt",), _drives),
+    (r"pcb-aoi", (".txt",), _voc),
+    (r"mot17|yaoba", (".json",), _coco),
+    (r"gpqa|mmlu", (".json",), _questions),
 )
 """(words, suffixes, who makes it), the first that fits: a further layout is a line and a function."""
 

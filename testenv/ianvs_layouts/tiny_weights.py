@@ -1,8 +1,9 @@
-"""Stand-ins for what examples of KubeEdge Ianvs expect of a machine: weights to download, and a card.
+"""Stand-ins for what examples of KubeEdge Ianvs expect of a machine: weights to download, a card, a service to ask.
 
 Weights are random, of the right shapes, where the libraries keep what they have downloaded. Any language model is a
-tiny one that answers with a letter. Without a card calls of `cuda` are answered by the CPU. None of these changes a
-plugin; the table says what its code may have used.
+tiny one that answers with a letter. Without a card calls of `cuda` are answered by the CPU. A chat through the package
+`openai` gets its last message back, and nothing is sent. None of these changes a plugin; the table says what its code
+may have used.
 """
 
 import re
@@ -33,6 +34,8 @@ def stand_ins(code: Path, folder: Path) -> tuple[dict[str, str], list[str]]:
     if "AutoModelForCausalLM" in text:
         environment[TINY_MODEL] = str(folder / "language_model")
         _language_model(folder / "language_model")
+    if re.search(_OPENAI, text):
+        environment |= dict.fromkeys(_KEY.findall(text), "no-such-key")
     for pattern, what in _OLDER.items():
         if re.search(pattern, text):
             environment["PYTHONPATH"] = str(Path(__file__).with_name("older_machine"))
@@ -95,7 +98,11 @@ _TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
+_OPENAI = r"(import|from) openai"
+_KEY = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+_KEY)["']""")
+
 _OLDER = {
+    _OPENAI: "a service that repeats what it is told for openai's",
     r"AutoModelForCausalLM": "a tiny language model for any that is named",
     r"\.cuda\(|['\"]cuda|torch\.cuda\.": "cuda on the CPU",
     r"[\s(,]range=\(": "make_grid of an older torchvision",

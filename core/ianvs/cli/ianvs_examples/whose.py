@@ -55,6 +55,8 @@ def failed(workspace: Path, copy: Path) -> dict[str, str]:
 def _who(failure: Failure, log: str, copy: Path) -> str:
     if failure.kind != "exception" or "MemoryError" in failure.message:
         return "limit"
+    if "examples/" in failure.message.partition("FileNotFoundError: ")[2]:
+        return "checkout"  # whoever opened it: a file that should be in it
     begun = log.rfind("Traceback (most recent call last)", 0, log.find(_NEXT) if _NEXT in log else len(log))
     frames = [Path(file) for file, _ in _FRAME.findall(log[max(begun, 0) :].partition(_NEXT)[0])]
     frames = [file for file in frames if not _standard(file)] or frames
