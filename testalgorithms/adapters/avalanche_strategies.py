@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from avalanche.benchmarks.scenarios.dataset_scenario import DatasetExperience
 from avalanche.benchmarks.utils import DataAttribute, TaskAwareSupervisedClassificationDataset
+from avalanche.benchmarks.utils.flat_data import ConstantSequence
 from avalanche.models import MultiTaskModule
 from avalanche.training.plugins import EvaluationPlugin
 
@@ -159,7 +160,8 @@ class Method:
     def _experience(self, x, y, task):
         attributes = [
             DataAttribute(y.tolist(), "targets"),
-            DataAttribute([task] * len(y), "targets_task_labels", use_in_getitem=True),
+            # As Avalanche's own memories have it: a list can't be joined to theirs.
+            DataAttribute(ConstantSequence(task, len(y)), "targets_task_labels", use_in_getitem=True),
         ]
         found = DatasetExperience(
             dataset=TaskAwareSupervisedClassificationDataset([Rows(x, y)], data_attributes=attributes)
