@@ -153,7 +153,7 @@ class Method:
         if passes is not None and args.n_epochs > passes:
             raise ExamRuleError(f"n_epochs is {args.n_epochs}, and the rules of this exam allow {passes} passes.")
         if task is None and "task_label" in inspect.signature(kind.forward).parameters:
-            where = f"{Path(inspect.getfile(kind)).name}:{inspect.getsourcelines(kind.forward)[1]}"
+            where = f"{Path(kind.forward.__code__.co_filename).name}:{kind.forward.__code__.co_firstlineno}"
             raise ExamRuleError(f"{where} takes the label of a sample's task, which the rules of this exam hide.")
         exam = self._args.exam if self._model is not None else Exam(num_classes, args.n_tasks, args.batch_size)
         odd = exam.begin(stored(train_data.x), np.array(train_data.y))
