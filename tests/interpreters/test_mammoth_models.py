@@ -127,7 +127,7 @@ def test_a_model_is_examined_as_it_is(tmp_path: Path, checkout: Path) -> None:
 def test_what_the_rules_hide_is_refused(tmp_path: Path, checkout: Path, model: str, said: str) -> None:
     found = _ran(tmp_path, checkout, f"steps:{model}", backbone="Linear:linear")
     assert found.failure is not None
-    assert found.failure.error == "ExamRuleError"
+    assert found.failure.error == "ExamRuleError", found.failure
     assert re.search(said, found.failure.message)
 
 
