@@ -195,6 +195,14 @@ def test_an_old_numpy_stands_beside_ours(tmp_path: Path) -> None:
     assert not any(one.startswith("torch==") for one in packages)
 
 
+def test_an_interpreter_without_numpy_is_told(tmp_path: Path) -> None:
+    job = _job(tmp_path, both=False)
+    for path in (tmp_path / "venv").glob("lib/python*/site-packages/numpy*"):
+        path.unlink()
+    with pytest.raises(ConfigError, match=r"theirs\.yaml:.* the interpreter of theirs has no numpy.* Install it there"):
+        ianvs.validate(job)
+
+
 def test_what_is_not_prepared_is_told(tmp_path: Path) -> None:
     file = _to_prepare(tmp_path, "numpy")
     with pytest.raises((IanvsError, ConfigError), match="ianvs prepare"):

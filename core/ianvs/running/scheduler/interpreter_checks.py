@@ -16,7 +16,11 @@ def interpreter_problems(preflight: Preflight) -> Iterator[Problem]:
         message = _misplaced(algorithm, key)
         if not message and algorithm.python is not None:
             try:
-                preflight.listener.said_of(f"the interpreter of {algorithm.name}", str(lock_of(algorithm)))
+                lock = lock_of(algorithm)
+                preflight.listener.said_of(f"the interpreter of {algorithm.name}", str(lock))
+                if not any(one.startswith("numpy==") for one in lock.packages):
+                    message = f"the interpreter of {algorithm.name} has no numpy, in which data are handed over. "
+                    message += "Add numpy to its list." if key == "environment" else "Install it there."
             except IanvsError as error:
                 message = str(error)
         if message:
