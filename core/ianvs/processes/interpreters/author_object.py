@@ -84,6 +84,7 @@ class Worker:
                 raise PluginError(f"the interpreter {python} can't be started: {error.strerror}.") from None
         self._peer = Peer(ours, self._handled)
         self._views: list[Any] = []
+        self.gone: list[int] = []  # objects that nobody has any more, since it was last told
         self._progress: Callable[..., None] = lambda *_, **__: None
 
     def __del__(self) -> None:
@@ -178,10 +179,15 @@ class _AuthorsObject:
     basemodel = remark = ""
 
     def _build(self, hyperparameters: Mapping[str, Any]) -> None:
-        told = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63)}
+        gone, self._worker.gone = self._worker.gone, []
+        told = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63), "gone": gone}
         built = self._worker.call("build", told).body
         self._number = int(built["number"])
         self._note(built["state"])
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            self._worker.gone.append(self._number)
 
     def _call(self, method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         found = self._worker.method(self._number, method, arguments, named)

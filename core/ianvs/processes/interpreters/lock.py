@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,12 @@ WORKER = Path(__file__).with_name("worker.py")
 _SECONDS = 60
 
 
+@dataclass(frozen=True)
 class Lock:
     """python: the minor version. packages: name==version, sorted. Where they lie does not count."""
 
-    def __init__(self, python: str, packages: list[str]) -> None:
-        self.python, self.packages = python, packages
-
-    @property
-    def told(self) -> dict[str, object]:
-        return {"python": self.python, "packages": self.packages}
+    python: str
+    packages: list[str]
 
     @property
     def identity(self) -> str:

@@ -87,9 +87,11 @@ class Peer:
 
     def _send(self, told, files=()):
         body = json.dumps(told).encode()
+        whole = _HEADER.pack(len(body), len(files)) + body  # at once: each part would wake the other process
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
-        self._end.sendmsg([_HEADER.pack(len(body), len(files))], rights)
-        self._end.sendall(body)
+        done = self._end.sendmsg([whole], rights)
+        if done < len(whole):
+            self._end.sendall(memoryview(whole)[done:])
 
     def _receive(self):
         header, extra, _, _ = self._end.recvmsg(_HEADER.size, socket.CMSG_SPACE(32), socket.MSG_WAITALL)
@@ -356,14 +358,12 @@ class Worker:
         return told, []
 
     def order_build(self, body, files):
+        for number in body["gone"]:
+            del self._objects[number]
         self._seed(body["seed"])
-        number = len(self._objects) + 1
+        number = max(self._objects, default=0) + 1
         self._objects[number] = self._target(**body["hyperparameters"])
         return {"number": number, "state": self._state(number)}, []
-
-    def order_drop(self, body, files):
-        self._objects.pop(body["number"], None)
-        return {}, []
 
     def order_call(self, body, files):
         self._seed(body["seed"])
@@ -450,7 +450,7 @@ def _named(finder, url, name):
 
 
 def _parameters(function):
-    """[name, kind, default as text or None] of each."""
+    """[name, kind, None or a list with its default] of each."""
     found = inspect.signature(function).parameters.values()
     return [[one.name, int(one.kind), None if one.default is one.empty else _plain(one.default)] for one in found]
 

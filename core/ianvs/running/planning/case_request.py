@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def case_request(
     job = plan.job
     urls = {url for _, url, _, _ in authored(algorithm.spec)}
     source = {name: bytes_ for one in code if str(one.file) in urls for name, bytes_ in one.digests}
-    python = {} if algorithm.spec.python is None else {"interpreter": lock_of(algorithm.spec).told}
+    python = {} if algorithm.spec.python is None else {"interpreter": asdict(lock_of(algorithm.spec))}
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
