@@ -156,6 +156,23 @@ def test_an_object_of_another_interpreter_is_called(tmp_path: Path) -> None:
         adder.train(2)
 
 
+def test_an_object_that_nobody_has_any_more_is_gone_there_too(tmp_path: Path) -> None:
+    plugin = tmp_path / "counted.py"
+    plugin.write_text(
+        "class Counted:\n    there = 0\n\n    def __init__(self):\n        Counted.there += 1\n\n"
+        "    def __del__(self):\n        Counted.there -= 1\n\n"
+        "    def predict(self):\n        return Counted.there\n"
+    )
+    target = load_in(Surroundings(str(_interpreter(tmp_path / "venv"))), str(plugin), "Counted").target
+    kept = target()
+    for _ in range(5):
+        last = target()
+    assert last.predict() == 3, "the one before it goes when the next is made"
+    del last
+    target()
+    assert kept.predict() == 2
+
+
 def test_a_worker_that_is_killed_ends_who_asked(tmp_path: Path) -> None:
     plugin = tmp_path / "ends.py"
     plugin.write_text("import os\n\nclass Ends:\n    def train(self):\n        os.kill(os.getpid(), 9)\n")

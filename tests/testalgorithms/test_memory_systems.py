@@ -7,11 +7,10 @@ import pytest
 
 from ianvs.base.errors import PluginError
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.parts import Held
-from ianvs.exam.scenarios.views import TestView, Told
 from ianvs.testalgorithms.memory.memories import History, KeyedNotes, MostFrequent, NearestByWords, SameWording
 from ianvs.testalgorithms.memory.systems import AsNoted, ExactWording, Majority, Notes, Retrieval
 from ianvs.testenv.datasets.made_up_town import MadeUpTown
+from tests.testalgorithms.questions import texts, told, view
 
 SYSTEMS = {
     "majority": Majority,
@@ -22,19 +21,6 @@ SYSTEMS = {
 }
 SPECIFIED = {"majority": 0.207, "exact": 0.455, "oldest": 0.453, "newest": 0.520, "notes": 0.803}
 SEEDS = (0, 11)  # the second played no part when the systems were written
-
-
-def texts(*values):
-    return np.array(values, dtype=object)
-
-
-def view(*questions):
-    return TestView(Held(texts(*questions)), name="questions")
-
-
-def told(questions, answers, feedback, kind="label"):
-    columns = {"x": Held(texts(*questions)), "answers": Held(texts(*answers)), "told": Held(np.array(feedback))}
-    return Told(columns, kind=kind, name="questions", episodes=np.arange(len(questions)))
 
 
 @cache

@@ -1,0 +1,19 @@
+"""Questions of a stream, and what is told of the answers, as systems with memory are handed them."""
+
+import numpy as np
+
+from ianvs.exam.data.parts import Held
+from ianvs.exam.scenarios.views import TestView, Told
+
+
+def texts(*values):
+    return np.array(values, dtype=object)
+
+
+def view(*questions):
+    return TestView(Held(texts(*questions)), name="questions")
+
+
+def told(questions, answers, feedback, kind="label"):
+    columns = {"x": Held(texts(*questions)), "answers": Held(texts(*answers)), "told": Held(np.array(feedback))}
+    return Told(columns, kind=kind, name="questions", episodes=np.arange(len(questions)))
