@@ -9,7 +9,8 @@ taught, as Mammoth has them. Pictures are kept in 256 steps, as Mammoth's, and s
 transforms. Answers are the largest outputs of the model's forward among all classes. Models that take the label of a
 task in forward need an exam that shows it.
 
-It runs in interpreters that have no ianvs, and imports nothing of it. Written for commits 7ab9db9 and e75a491.
+It runs in interpreters that have no ianvs, and imports nothing of it. Tried with commit 7ab9db9; what e75a491 calls by
+other names is read from its code.
 """
 
 import copyreg
