@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
 from ianvs.running.inspector import PluginFacts
 from tests.edits import edited
 from tests.running.inspector.own_inspector import inspector
@@ -36,8 +37,14 @@ class Bound(Plain):
 
 
 def plugin_facts(folder: Path, plugins: list[tuple[str | None, str]]) -> list[PluginFacts | None]:
+    modules = [ModuleSpec("basemodel", name, url) for url, name in plugins]
+    paradigm = ParadigmSpec("incrementallearning")
+    asked = [
+        (AlgorithmSpec(name="x", file=folder / "x.yaml", paradigm=paradigm, modules=(module,)), module)
+        for module in modules
+    ]
     with inspector(folder) as opened:
-        return opened.plugins(plugins)
+        return opened.plugins(asked)
 
 
 def plain(facts: PluginFacts) -> tuple[str | None, str, tuple[str, ...] | None]:
