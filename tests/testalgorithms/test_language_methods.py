@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,18 @@ def test_ewc_has_the_penalty_and_the_gradient_of_the_worked_example():
     penalty.backward()
     assert penalty.item() == pytest.approx(known["penalty_half_lambda1"])
     assert theta.grad.tolist() == pytest.approx(known["grad"])
+
+
+def test_the_fisher_information_is_a_mean_over_as_many_conversations_as_it_is_given():
+    few, all_of_them, as_many = (EWC(**SIZE, fisher_samples=n) for n in (2, None, 99))
+    for learner in (few, all_of_them, as_many):
+        taught(learner, (FIRST,))
+    assert torch.equal(as_many.anchors[0].fisher, all_of_them.anchors[0].fisher)
+    encoded = few.encode(conversations_of(FIRST.x, FIRST.y))
+    pairs = [few.fisher([one, other]) for one, other in combinations(encoded, 2)]
+    assert [torch.allclose(few.anchors[0].fisher, pair, rtol=1e-4) for pair in pairs].count(True) == 1
+    with pytest.raises(PluginError, match="fisher_samples is 0; it is a whole number, 1 or more"):
+        EWC(**SIZE, fisher_samples=0)
 
 
 # Learning without forgetting.

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import Anchor, flat_parameters, with_anchor
 from ianvs.authoring.projection import flat_gradient
 from ianvs.testalgorithms.language import LanguageLearner
-from ianvs.testalgorithms.language.numbers import within
+from ianvs.testalgorithms.language.numbers import at_least, within
 
 
 class EWC(LanguageLearner):
@@ -19,14 +19,17 @@ class EWC(LanguageLearner):
 
     gamma: None keeps one anchor per round. A number from 0 to 1 keeps a single one at the latest weights, with
     F <- gamma F + F_new (online EWC; Schwarz et al. 2018, section 4).
+    fisher_samples: conversations of a round that F_k is a mean over, drawn at random; None for all.
     """
 
-    def __init__(self, *, strength=100.0, gamma=None, **tuning):
+    def __init__(self, *, strength=100.0, gamma=None, fisher_samples: int | None = None, **tuning):
         super().__init__(**tuning)
         within(0, inf, strength=strength)
         if gamma is not None:
             within(0, 1, gamma=gamma)
-        self.strength, self.gamma, self.anchors = strength, gamma, []
+        if fisher_samples is not None:
+            at_least(1, fisher_samples=fisher_samples)
+        self.strength, self.gamma, self.fisher_samples, self.anchors = strength, gamma, fisher_samples, []
 
     def before_round(self, data):
         self.anchors = [anchor.to(self.device) for anchor in self.anchors]
@@ -49,7 +52,8 @@ class EWC(LanguageLearner):
         return total / len(conversations)
 
     def after_round(self, data):
-        fisher = self.fisher(data.encoded)
+        drawn = torch.randperm(len(data), generator=data.generator("fisher"))[: self.fisher_samples]
+        fisher = self.fisher([data.encoded[i] for i in sorted(drawn.tolist())])
         self.anchors = with_anchor(self.anchors, Anchor.of(self.network, fisher), self.gamma)
 
     def state(self):
