@@ -1,6 +1,6 @@
 """How a model in the manner of LLaVA (Liu et al. 2023) sees: patches in the place of marks, a tower, a projector."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,20 +44,27 @@ class Sight:
         """(P, 3, S, S) float32, in the order of the pictures; each is uint8 (H, W, 3), or a `Picture`."""
         if not pictures:
             return torch.zeros(0, 3, self.side, self.side)
-        return torch.stack([self._seen(Picture.of(one)) for one in pictures])
+        asked = [Picture.of(one) for one in pictures]
+        seen = {one.sha256: self._known[one.sha256] for one in asked if one.sha256 in self._known}
+        new = self._seen({one.sha256: one for one in asked if one.sha256 not in seen})
+        seen |= new
+        if (len(self._known) + len(new)) * seen[asked[0].sha256].nbytes > _KEPT:
+            self._known.clear()
+        self._known.update(new)
+        return torch.stack([seen[one.sha256] for one in asked])
 
-    def _seen(self, picture: Picture) -> Tensor:
-        if picture.sha256 not in self._known:
-            found: Tensor = self.processor(images=[picture.pixels], return_tensors="pt")["pixel_values"][0].float()
-            if found.shape != (3, self.side, self.side):
+    def _seen(self, pictures: Mapping[str, Picture]) -> dict[str, Tensor]:
+        if not pictures:
+            return {}
+        made = self.processor(images=[one.pixels for one in pictures.values()])["pixel_values"]
+        found = [torch.as_tensor(one).float() for one in made]
+        for one in found:
+            if one.shape != (3, self.side, self.side):
                 raise PluginError(
-                    f"the processor of the base model makes {tuple(found.shape)} of a picture; its tower takes "
+                    f"the processor of the base model makes {tuple(one.shape)} of a picture; its tower takes "
                     f"{(3, self.side, self.side)}."
                 )
-            if (len(self._known) + 1) * found.nbytes > _KEPT:
-                self._known.clear()
-            self._known[picture.sha256] = found
-        return self._known[picture.sha256]
+        return dict(zip(pictures, found, strict=True))
 
     def spans(self, tokens: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Where the tokens of each picture begin and end."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.testenv.metrics.text import TextPairs, by_pair, in_parts, in_rows, turns_of
+from ianvs.testenv.metrics.text import Array, TextPairs, by_pair, count_of, in_parts, in_rows, turns_of
 
 COIN = "Chen et al. 2024 (CoIN, arXiv 2403.08350)"
 HUMANS = 10  # asked each question of VQAv2, TextVQA and VizWiz
@@ -136,15 +136,17 @@ def format_follow(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def perception(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of right replies among those of the form that was asked for; undefined where there is none."""
-    formed = [
-        (place, turn, max(shares))
-        for place, turn, references, reply in turns_of(record)
-        if (shares := [right_share(reply or "", right) for right in references if follows(reply or "", right)])
-    ]
-    rows = in_rows([(place, turn) for place, turn, _ in formed], [share for *_, share in formed])
-    full = np.full((len(record.y_true), rows.shape[1]), np.nan)  # type: ignore[arg-type]
-    full[: len(rows)] = rows
-    return in_parts("perception", full, record.topics)
+    return in_parts("perception", record.by_sample("perception", _perceived), record.topics)
+
+
+def _perceived(record: EvaluationRecord) -> Array:
+    """(N, turns), nan where a reply has not the form."""
+    places, found = list[tuple[int, int]](), list[float]()
+    for conversation, turn, references, reply in turns_of(record):
+        shares = [right_share(reply or "", right) for right in references if follows(reply or "", right)]
+        places.append((conversation, turn))
+        found.append(max(shares, default=np.nan))
+    return in_rows(places, found, count_of(record))
 
 
 def follows(reply: str, reference: str) -> bool:
