@@ -56,6 +56,7 @@ def _language_model(folder: Path) -> None:
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers.utils.logging import disable_progress_bar
 
     marks = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
     words = [*marks, "<|word|>", *"ABCD"]
@@ -86,6 +87,7 @@ def _language_model(folder: Path) -> None:
         optimizer.zero_grad()
         model(input_ids=shown, labels=shown.masked_fill(torch.arange(28) < 26, -100)).loss.backward()
         optimizer.step()
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
