@@ -138,7 +138,7 @@ class Asked:
     def answer(self, chunk: int, labels) -> None:
         writer = ArrayWriter()
         spec = writer.array(np.asarray(labels))
-        self.keeper.answered(AnsweredCall(chunk=chunk, labels=spec, who="me"), (writer.file,))
+        self.keeper.answered(AnsweredCall(chunk=chunk, labels=spec, who="me"), writer.told({}))
 
 
 def test_the_keeper_tells_in_order_and_once(tmp_path):

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -72,10 +73,13 @@ class Column:
 
     def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
         self._parts, self._order = tuple(parts), order
-        self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return sum(len(part.positions) for part in self._parts)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *(len(part.positions) for part in self._parts)])
 
     @property
     def nbytes(self) -> int:

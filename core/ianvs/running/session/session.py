@@ -52,7 +52,13 @@ class Brief:
 class Keeper(Protocol):
     """Whom a session asks for data (ianvs.processes.sealing.peer.Peer)."""
 
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message: ...
+    def call(
+        self,
+        name: str,
+        body: Mapping[str, object] | None = None,
+        files: Sequence[int] = (),
+        held: bytes | bytearray = b"",
+    ) -> Message: ...
     def note(self, name: str, body: Mapping[str, object]) -> None: ...
 
 

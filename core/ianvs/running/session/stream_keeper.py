@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.config.spec import PrequentialSpec
 from ianvs.exam.data.listing import column
-from ianvs.exam.data.parts import Held, Part, columns_of
+from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.sealing.peer import Message
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, unpacked
 from ianvs.running.session.checked_answers import alike, picked
 from ianvs.running.session.feed import Chunk, DataFeed, joined
 from ianvs.running.session.learner_messages import AnsweredCall
@@ -126,15 +126,13 @@ class StreamKeeper:
         }
         self._is_asked = True
         self._since, self._cpu_since = time.perf_counter(), self._cpu()
-        return Message(body, (writer.file,))
+        return writer.told(body)
 
-    def answered(self, said: AnsweredCall, files: Sequence[int]) -> Message:
+    def answered(self, said: AnsweredCall, came: Message) -> Message:
         """Take the answers to the chunk that was asked, and tell what is to be told by now."""
         self.times.answering += time.perf_counter() - self._since
         self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
-        if len(files) != 1:
-            raise PluginError(f"{said.who} gave no answers")
-        memory = mapped(files[0])
+        memory = memoryview(bytes(brought(came)))  # a file is still the learner's, who may write in it later
         t, chunk = self._next, self._chunks[self._next % len(self._chunks)][1]
         if not self._is_asked:
             raise ExamRuleError(f"chunk {said.chunk} was answered; the first answer counts.")
@@ -247,7 +245,7 @@ class StreamKeeper:
             self.samples += of.size
             columns = {name: writer.column(one) for name, one in view.columns.items()}
             told = {**plain, "kind": None, "passes": view.passes, "columns": columns}
-            return Message({"told": told}, (writer.file,))
+            return writer.told({"told": told})
         answers, rows = self._answers[chunk], np.arange(of.size)
         labels = self._labels(of)
         kind = self._spec.feedback
@@ -255,16 +253,15 @@ class StreamKeeper:
             rows = np.flatnonzero(labels >= 0)  # of what is withheld nothing else is told
         self.samples += len(rows)
         given = labels if kind == "label" else self._judged(chunk, labels, answers)
-        x = columns_of(of.parts, ("x",))["x"].gather(rows)
         columns = {
-            "x": writer.column(Held(x if isinstance(x, np.ndarray) else list(x))),
+            "x": writer.array(columns_of(of.parts, ("x",))["x"].gather(rows)),
             "answers": writer.values(picked(answers, rows)),
             "told": writer.values(given[rows]),
         }
         episodes = (self._starts[chunk] + rows).tolist()
         told = {**plain, "kind": kind, "episodes": episodes, "delay": self._spec.delay}
         told["classes"] = of.classes if kind == "label" else ()
-        return Message({"told": {**told, "columns": columns}}, (writer.file,))
+        return writer.told({"told": {**told, "columns": columns}})
 
     def _judged(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
         """(n,) whether each answer is right, what it is worth, or that in words."""
