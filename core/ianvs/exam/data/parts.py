@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeGuard
 
@@ -59,7 +59,7 @@ class Part:
     def part(self, rows: Positions | slice) -> Part:
         """The samples at these places in `positions`, in this order."""
         labels = None if self.labels is None else self.labels[rows]
-        return replace(self, positions=self.positions[rows], labels=labels)
+        return Part(self.samples, self.positions[rows], self.transform, labels)
 
     def column(self, name: str) -> Rows:
         """What a learner may ask for: "x", "y" or "ids"."""

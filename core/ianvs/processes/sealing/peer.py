@@ -10,8 +10,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ianvs.base import errors
 from ianvs.base.errors import IanvsError
@@ -33,8 +32,7 @@ class RemoteError(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """body: JSON values. files: descriptors that came along; whoever gets them closes them. held: bytes that did, few
     enough to need no file."""
 
@@ -137,12 +135,14 @@ class Peer:
             )
         except OSError as error:
             raise Gone from error
+        if len(header) < _HEADER.size:
+            raise Gone
+        if not extra:
+            return header, ()
         files = array.array("i")
         for level, kind, data in extra:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 files.frombytes(data[: len(data) - len(data) % files.itemsize])
-        if len(header) < _HEADER.size:
-            raise Gone
         return header, tuple(files)
 
     def _exactly(self, size: int) -> bytearray:
