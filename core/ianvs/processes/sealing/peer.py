@@ -63,13 +63,13 @@ class Peer:
         """The reply. Raises the error that the other process answered with, and Gone if it does not answer."""
         self._send({"call": name, "with": body or {}}, files, held)
         while True:
-            told, *came = self._receive()
+            told, came, more = self._receive()
             if "call" in told:
-                self._answer(told, *came)
+                self._answer(told, came, more)
             elif "error" in told:
                 raise _error(told["error"], told.get("message"))
             elif "reply" in told:
-                return Message(_mapping(told["reply"]), *came)
+                return Message(_mapping(told["reply"]), came, more)
 
     def note(self, name: str, body: Mapping[str, object]) -> None:
         """Say something that needs no reply."""
@@ -79,14 +79,14 @@ class Peer:
         """Answer calls until the other end is closed."""
         with contextlib.suppress(Gone):
             while True:
-                told, *came = self._receive()
+                told, files, held = self._receive()
                 if "call" in told:
-                    self._answer(told, *came)
+                    self._answer(told, files, held)
 
     def answer(self) -> None:
         """Wait for one call, and answer it."""
-        told, *came = self._receive()
-        self._answer({"call": "", **told}, *came)
+        told, files, held = self._receive()
+        self._answer({"call": "", **told}, files, held)
 
     def _answer(self, told: Mapping[str, Any], files: tuple[int, ...], held: bytearray) -> None:
         try:

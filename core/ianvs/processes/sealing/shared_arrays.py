@@ -11,6 +11,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -230,10 +231,14 @@ def _mappings(memory: memoryview, spec: Spec) -> list[dict[str, NDArray[Any]]]:
 
 
 def _numbers(memory: memoryview, spec: Spec) -> NDArray[Any]:
-    if not _PLAIN.fullmatch(spec["dtype"]):
-        raise ValueError(f"dtype {spec['dtype']!r}")
-    shape = tuple(map(_whole, spec["shape"]))
-    return np.ndarray(shape, np.dtype(spec["dtype"]), memory, _whole(spec["at"]))
+    return np.ndarray(tuple(map(_whole, spec["shape"])), _dtype(spec["dtype"]), memory, _whole(spec["at"]))
+
+
+@lru_cache(64)
+def _dtype(name: str) -> np.dtype[Any]:
+    if not _PLAIN.fullmatch(name):
+        raise ValueError(f"dtype {name!r}")
+    return np.dtype(name)
 
 
 def _whole(value: object) -> int:
