@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ianvs.processes.sealing import shared_arrays
-from ianvs.processes.sealing.peer import Peer, RemoteError
+from ianvs.processes.sealing.peer import Message, Peer, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, mapped, unpacked
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason=f"no sealed files on {sys.platform}")
@@ -67,6 +67,27 @@ def test_few_bytes_pass_in_the_message_and_more_in_a_file(count, files):
     found = unpacked(memory, reply.body["numbers"])
     np.testing.assert_array_equal(found, numbers)
     found[:] = 7
+
+
+def test_a_message_may_hold_any_text():
+    """Names of files may be no Unicode, and whoever calls has to get its error."""
+    ours, theirs = socket.socketpair()
+
+    def failing(name: str, told: Message) -> Message:
+        if name == "fail":
+            raise ValueError("caf\udce9")
+        return told
+
+    caller = threading.Thread(target=lambda: Peer(theirs, failing).serve())
+    caller.start()
+    with theirs, ours:
+        peer = Peer(ours, failing)
+        body = {"file": "caf\udce9", "numbers": [1.5, 2**70, None]}
+        assert peer.call("echo", body).body == body
+        with pytest.raises(RemoteError, match="caf\udce9"):
+            peer.call("fail")
+        ours.shutdown(socket.SHUT_RDWR)
+        caller.join()
 
 
 MAPPINGS = [

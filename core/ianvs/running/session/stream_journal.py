@@ -12,6 +12,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
+
 from ianvs.processes.sealing.peer import RemoteError
 from ianvs.processes.sealing.shared_arrays import Spec, unpacked
 
@@ -40,7 +42,7 @@ class Journal:
 
     def add(self, chunk: int, spec: Spec, memory: memoryview) -> None:
         """Write down the first answers to a chunk. spec: where they lie in `memory`."""
-        words = json.dumps({"chunk": chunk, "labels": spec}).encode()
+        words = to_json({"chunk": chunk, "labels": spec})
         body = words + bytes(memory)
         if self._file is None:
             self._file = self._path.open("ab", buffering=0)
