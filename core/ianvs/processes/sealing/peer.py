@@ -162,7 +162,7 @@ class Peer:
 
 
 def _written(told: Mapping[str, object]) -> bytes:
-    """As JSON, by pydantic in a fifth of json's time; json writes texts that are not Unicode, such as names of files."""
+    """As JSON, by pydantic in a fifth of json's time; json writes what is no Unicode, such as some names of files."""
     try:
         return to_json(told)
     except ValueError:
