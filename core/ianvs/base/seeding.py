@@ -11,8 +11,10 @@ import numpy as np
 
 def stream_seed(seed: int, round_: int, purpose: str) -> int:
     """A 63-bit seed for one stream. The same on every platform and in every process."""
-    sequence = np.random.SeedSequence([seed & 0xFFFF_FFFF, round_, zlib.crc32(purpose.encode())])
-    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    large = [round_ >> 32] if round_ >> 32 else []
+    words = [seed & 0xFFFF_FFFF, round_ & 0xFFFF_FFFF, *large, zlib.crc32(purpose.encode())]
+    sequence = np.random.SeedSequence(np.array(words, np.uint32))  # words are taken as they are: half the time
+    return int(sequence.generate_state(1, np.uint64)[0]) >> 1
 
 
 def generator(seed: int, round_: int, purpose: str) -> np.random.Generator:

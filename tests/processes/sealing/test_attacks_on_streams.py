@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import ianvs
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.config.spec import PrequentialSpec
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data_types import data_type
+from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.session.feed import DataFeed
@@ -111,14 +113,14 @@ def test_a_second_stream_beside_the_first_is_refused(tmp_path):
 class Asked:
     """A keeper without any process, asked by hand."""
 
-    def __init__(self, folder: Path, hears: bool = False, **spec) -> None:
+    def __init__(self, folder: Path, hears: bool = False, kind: DataType | None = None, **spec) -> None:
         y = np.arange(12) % 3
         samples = Samples(np.arange(12, dtype=np.float32)[:, None], y, np.array([str(i) for i in range(12)]))
         rules = Rules("online", False, False, "seen", boundaries=False)
         rounds = tuple(Round(str(k), np.arange(6 * k, 6 * k + 6), (0, 1, 2)) for k in range(2))
         dataset = Dataset("d", "classification", samples, samples, ("a", "b", "c"), "")
         exam = Exam(dataset, rounds, (TestSet("t", np.arange(12), (0, 1, 2)),), rules, Stream(2, shuffled=False))
-        kind = data_type("classification")
+        kind = kind or data_type("classification")
         self.journal = lambda number: folder / f"{number}.journal"
         self.keeper = StreamKeeper(
             exam,
@@ -138,7 +140,35 @@ class Asked:
     def answer(self, chunk: int, labels) -> None:
         writer = ArrayWriter()
         spec = writer.array(np.asarray(labels))
-        self.keeper.answered(AnsweredCall(chunk=chunk, labels=spec, who="me"), (writer.file,))
+        self.keeper.answered(AnsweredCall(chunk=chunk, labels=spec, who="me"), writer.told({}))
+
+
+class AsGiven(DataType):
+    """Takes answers as they lie in memory."""
+
+    name: ClassVar[str] = "as given"
+
+    def sample_scores(self, labels, answers):
+        return np.asarray(labels == answers, np.float64)
+
+
+def test_an_answer_that_came_in_a_file_is_what_was_in_it_then(tmp_path):
+    """The file is the learner's own, which writes what it was told in place of what it had answered."""
+    asked = Asked(tmp_path, kind=AsGiven())
+    asked.keeper.begin(1)
+    asked.keeper.start()
+    asked.keeper.question()
+    writer = ArrayWriter()
+    spec = writer.array(np.zeros(2, np.int64))
+    writer.array(np.zeros(1 << 16, np.uint8))  # too much for a message
+    mine = os.dup(writer.file)
+    asked.keeper.answered(AnsweredCall(chunk=1, labels=spec, who="me"), writer.told({}))
+    os.pwrite(mine, np.array([0, 1]).tobytes(), 0)
+    os.close(mine)
+    for chunk in (2, 3):
+        asked.keeper.question()
+        asked.answer(chunk, [0, 0])
+    np.testing.assert_array_equal(asked.keeper.record(last=False)["scores"], [1, 0, 0, 1, 0, 0])
 
 
 def test_the_keeper_tells_in_order_and_once(tmp_path):

@@ -3,14 +3,16 @@
 import errno
 import fcntl
 import os
+import socket
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 from ianvs.processes.sealing import shared_arrays
-from ianvs.processes.sealing.peer import RemoteError
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.processes.sealing.peer import Message, Peer, RemoteError
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, mapped, unpacked
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason=f"no sealed files on {sys.platform}")
 
@@ -43,6 +45,49 @@ def test_a_file_that_can_never_be_sealed_is_told(monkeypatch):
     monkeypatch.setattr(shared_arrays, "_PATIENCE", 0.0)
     with pytest.raises(OSError, match="busy"):
         ArrayWriter(100).sealed()
+
+
+@pytest.mark.parametrize(("count", "files"), [(3, 0), (1 << 14, 1)])
+def test_few_bytes_pass_in_the_message_and_more_in_a_file(count, files):
+    """What arrived is the receiver's to change."""
+    ours, theirs = socket.socketpair()
+    numbers, texts = np.arange(count), [None, "a\0b"]
+    writer = ArrayWriter()
+    specs = {"texts": writer.objects(texts), "none": writer.array(numbers[:0]), "numbers": writer.array(numbers)}
+    caller = threading.Thread(target=lambda: Peer(theirs, lambda name, told: writer.told(specs)).serve())
+    caller.start()
+    with theirs, ours:
+        reply = Peer(ours, lambda name, told: None).call("send")
+        ours.shutdown(socket.SHUT_RDWR)
+        caller.join()
+    assert len(reply.files) == files
+    memory = brought(reply)
+    assert unpacked(memory, reply.body["texts"]) == texts
+    assert len(unpacked(memory, reply.body["none"])) == 0
+    found = unpacked(memory, reply.body["numbers"])
+    np.testing.assert_array_equal(found, numbers)
+    found[:] = 7
+
+
+def test_a_message_may_hold_any_text():
+    """Names of files may be no Unicode, and whoever calls has to get its error."""
+    ours, theirs = socket.socketpair()
+
+    def failing(name: str, told: Message) -> Message:
+        if name == "fail":
+            raise ValueError("caf\udce9")
+        return told
+
+    caller = threading.Thread(target=lambda: Peer(theirs, failing).serve())
+    caller.start()
+    with theirs, ours:
+        peer = Peer(ours, failing)
+        body = {"file": "caf\udce9", "numbers": [1.5, 2**70, None]}
+        assert peer.call("echo", body).body == body
+        with pytest.raises(RemoteError, match="caf\udce9"):
+            peer.call("fail")
+        ours.shutdown(socket.SHUT_RDWR)
+        caller.join()
 
 
 MAPPINGS = [

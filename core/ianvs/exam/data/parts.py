@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -58,7 +59,7 @@ class Part:
     def part(self, rows: Positions | slice) -> Part:
         """The samples at these places in `positions`, in this order."""
         labels = None if self.labels is None else self.labels[rows]
-        return replace(self, positions=self.positions[rows], labels=labels)
+        return Part(self.samples, self.positions[rows], self.transform, labels)
 
     def column(self, name: str) -> Rows:
         """What a learner may ask for: "x", "y" or "ids"."""
@@ -72,10 +73,13 @@ class Column:
 
     def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
         self._parts, self._order = tuple(parts), order
-        self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return sum(len(part.positions) for part in self._parts)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *(len(part.positions) for part in self._parts)])
 
     @property
     def nbytes(self) -> int:

@@ -1,14 +1,17 @@
-"""Arrays that pass from one process to another by file descriptor: written once, mapped, never copied again."""
+"""Arrays that pass from one process to another by file descriptor: written once, mapped, never copied again.
+
+Few bytes pass in the message itself, where it is told what was written.
+"""
 
 import errno
 import json
-import math
 import mmap
 import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.kept_pictures import Picture, Pictures
-from ianvs.processes.sealing.peer import RemoteError
+from ianvs.processes.sealing.peer import Message, RemoteError
 
 Spec = Mapping[str, Any]
 """Where an array lies in a file: {"dtype", "shape", "at"}; of mappings of arrays {"count", "ragged": {name: [all rows,
@@ -27,7 +30,7 @@ length, sha256]] if it has some, of which it names the numbers."""
 _BLOCK = 1 << 25  # bytes that are gathered at a time
 _IN_MEMORY = 1 << 31  # bytes up to which a file is memory without a disk behind it
 _ALIGNMENT = 64
-_READ = 1 << 15  # bytes up to which to read a file is quicker than to map it
+_SMALL = 1 << 15  # bytes that travel in a message, and up to which to read a file is quicker than to map it
 _PICTURES = "pictures by number"  # the key of what stands in JSON for them
 _PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
 _F_ADD_SEALS, _SEALS = 1033, 1 | 2 | 4 | 8  # Linux: no more seals, no shrinking, growing, writing
@@ -44,7 +47,7 @@ class Gathered(Protocol):
 
 
 class ArrayWriter:
-    """Writes arrays into a file of its own, one after the other.
+    """Writes arrays one after the other: into memory, and where they are more than _SMALL bytes into a file of its own.
 
     expected: bytes, as far as they are known; folder: where a file lies that is too large for memory. It has no name
     there, and is gone with its last descriptor.
@@ -52,23 +55,38 @@ class ArrayWriter:
 
     def __init__(self, expected: int = 0, folder: Path | None = None) -> None:
         self._sealable = expected <= _IN_MEMORY and hasattr(os, "memfd_create")
-        self._end = 0
-        if self._sealable:
-            self.file = os.memfd_create("ianvs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        else:
-            with tempfile.TemporaryFile(dir=folder) as file:
-                self.file = os.dup(file.fileno())
+        self._folder, self._end = folder, 0
+        self._held = bytearray()  # before there is a file
+        self._file: int | None = None
+
+    @property
+    def file(self) -> int:
+        """The descriptor, of whoever closes it."""
+        if self._file is None:
+            if self._sealable:
+                self._file = os.memfd_create("ianvs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            else:
+                with tempfile.TemporaryFile(dir=self._folder) as file:
+                    self._file = os.dup(file.fileno())
+            self._put(self._file, self._held, 0)
+        return self._file
+
+    def told(self, body: Mapping[str, Any]) -> Message:
+        """`body` with what was written: few bytes in the message, others in a file."""
+        return Message(body, held=self._held) if self._file is None else Message(body, (self.file,))
 
     def column(self, column: Gathered) -> Spec:
         """All rows, gathered a block at a time."""
         count = len(column)
+        if column.nbytes <= _SMALL:
+            return self.array(column.gather())
         first = column.gather(np.arange(min(count, 1)))
         rows = max(1, _BLOCK // max(1, first.nbytes // max(1, len(first))))
         if first.dtype.kind not in "biuf" or rows >= count:
             return self.array(column.gather())
         at = self._aligned()
         for start in range(0, count, rows):
-            self._write(column.gather(np.arange(start, min(start + rows, count))))
+            self._write(_raw(column.gather(np.arange(start, min(start + rows, count)))))
         return {"dtype": first.dtype.str, "shape": [count, *first.shape[1:]], "at": at}
 
     def array(self, values: NDArray[Any]) -> Spec:
@@ -76,7 +94,7 @@ class ArrayWriter:
         if values.dtype.kind not in "biuf":
             return self.objects(values.tolist())
         at = self._aligned()
-        self._write(np.ascontiguousarray(values))
+        self._write(_raw(values))
         return {"dtype": values.dtype.str, "shape": list(values.shape), "at": at}
 
     def values(self, values: NDArray[Any] | Sequence[Any]) -> Spec:
@@ -86,7 +104,7 @@ class ArrayWriter:
     def blob(self, held: bytes) -> tuple[int, int]:
         """Where it lies: (start, length)."""
         at = self._end
-        self._write(np.frombuffer(held, np.uint8))
+        self._write(held)
         return at, len(held)
 
     def objects(self, values: Sequence[Any]) -> Spec:
@@ -111,26 +129,40 @@ class ArrayWriter:
 
         text = json.dumps(list(values), default=numbers).encode()
         at = self._aligned()
-        self._write(np.frombuffer(text, np.uint8))
+        self._write(text)
         spec = {"json": len(text), "count": len(values), "at": at}
         return {**spec, "pictures": [where for _, where in kept.values()]} if kept else spec
 
     def sealed(self) -> int:
         """The descriptor, of a file that nobody can change any more where the system can promise that."""
+        file = self.file
         if self._sealable:
-            _seal(self.file)
-        return self.file
+            _seal(file)
+        return file
 
     def _aligned(self) -> int:
         self._end += -self._end % _ALIGNMENT
         return self._end
 
-    def _write(self, values: NDArray[Any]) -> None:
-        left = memoryview(values.reshape(-1).view(np.uint8).data) if values.size else memoryview(b"")
+    def _write(self, values: bytes | memoryview) -> None:
+        if self._file is None and self._end + len(values) <= _SMALL:
+            self._held += bytes(self._end - len(self._held)) + values
+        else:
+            self._put(self.file, values, self._end)
+        self._end += len(values)
+
+    def _put(self, file: int, values: bytes | bytearray | memoryview, at: int) -> None:
+        left = memoryview(values)
         while left:
-            done = os.pwrite(self.file, left, self._end)
-            self._end += done
-            left = left[done:]
+            done = os.pwrite(file, left, at)
+            left, at = left[done:], at + done
+
+
+def _raw(values: NDArray[Any]) -> bytes | memoryview:
+    """Its bytes, rows in order."""
+    if values.nbytes <= _SMALL:
+        return values.tobytes()
+    return memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
 
 
 def _seal(file: int) -> None:
@@ -152,11 +184,16 @@ def mapped(file: int) -> memoryview:
     """What is in `file`, which is closed: yours to change, and nobody else sees the changes."""
     size = os.fstat(file).st_size
     try:
-        if size <= _READ:
+        if size <= _SMALL:
             return memoryview(bytearray(os.pread(file, size, 0)))
         return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE))
     finally:
         os.close(file)
+
+
+def brought(message: Message) -> memoryview:
+    """What was written for a message (`ArrayWriter.told`), as `mapped` gives it."""
+    return mapped(message.files[0]) if message.files else memoryview(message.held)
 
 
 def unpacked(memory: memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
@@ -194,11 +231,14 @@ def _mappings(memory: memoryview, spec: Spec) -> list[dict[str, NDArray[Any]]]:
 
 
 def _numbers(memory: memoryview, spec: Spec) -> NDArray[Any]:
-    if not _PLAIN.fullmatch(spec["dtype"]):
-        raise ValueError(f"dtype {spec['dtype']!r}")
-    dtype, shape = np.dtype(spec["dtype"]), tuple(map(_whole, spec["shape"]))
-    values = np.frombuffer(memory, np.uint8, math.prod(shape) * dtype.itemsize, _whole(spec["at"]))
-    return values.view(dtype).reshape(shape)
+    return np.ndarray(tuple(map(_whole, spec["shape"])), _dtype(spec["dtype"]), memory, _whole(spec["at"]))
+
+
+@lru_cache(64)
+def _dtype(name: str) -> np.dtype[Any]:
+    if not _PLAIN.fullmatch(name):
+        raise ValueError(f"dtype {name!r}")
+    return np.dtype(name)
 
 
 def _whole(value: object) -> int:

@@ -12,7 +12,7 @@ from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import Told, TrainView
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, unpacked
 from ianvs.running.session.checked_answers import alike, checked_answers
 from ianvs.running.session.modules import AuthorsModule, Modules, start_generators
 
@@ -51,7 +51,7 @@ def asked_chunks(session: AskedSession) -> Iterator[tuple[View, Mapping[str, Any
     while (question := session.keeper.call("question")).body["more"]:
         body = question.body
         session.tell_chunk(body["chunk"])
-        x = _column(mapped(question.files[0]), body["x"])
+        x = Held(unpacked(brought(question), body["x"]))
 
         def answered(x: ColumnData = x, body: Mapping[str, Any] = body) -> Any:
             start_generators(session.seed, "answer", body["chunk"])
@@ -70,22 +70,19 @@ def asked_chunks(session: AskedSession) -> Iterator[tuple[View, Mapping[str, Any
         labels = _remembering_nothing(session, answered, body["chunk"], first) if paradigm.stateless else answered()
         first = False
         writer = ArrayWriter()
-        said = {"chunk": body["chunk"], "labels": writer.values(labels), "who": session.who}
-        reply = session.keeper.call("answered", said, (writer.file,))
-        os.close(writer.file)
+        said = writer.told({"chunk": body["chunk"], "labels": writer.values(labels), "who": session.who})
+        reply = session.keeper.call("answered", said.body, said.files, said.held)
+        for file in said.files:
+            os.close(file)
         if (told := reply.body["told"]) is not None:
-            memory = mapped(reply.files[0])
-            columns = {name: _column(memory, where) for name, where in told["columns"].items()}
+            memory = brought(reply)
+            columns = {name: Held(unpacked(memory, where)) for name, where in told["columns"].items()}
             yield _view(told, columns), told
 
 
 def answer_of(session: AskedSession) -> Callable[..., object]:
     """The paradigm's own method for a question of the stream, else the one for exams."""
     return getattr(session.paradigm, "answer", None) or session.paradigm.predict
-
-
-def _column(memory: memoryview, spec: Mapping[str, Any]) -> Held:
-    return Held(unpacked(memory, spec))
 
 
 def _view(told: Mapping[str, Any], columns: Mapping[str, ColumnData]) -> View:

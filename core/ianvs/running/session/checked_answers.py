@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Samples
@@ -31,9 +32,9 @@ def checked_answers(
     """What `ask` says of `x`. name: what errors call the samples; asked: the paradigm's method; who: the module's, once
     it was asked. classes: how many the exam has. Raises PluginError."""
     count = len(x)
-    shape = np.broadcast_to(np.uint8(0), (count, *label_shape))
-    samples = np.broadcast_to(np.uint8(0), (count,)) if is_lazy(x) else x.gather()
-    check = kind.checker(Part(Samples(samples, shape, np.empty(0, str)), np.arange(count)), classes, unseen=unseen)
+    samples = _of_shape(count) if is_lazy(x) else x.gather()
+    asked_for = Samples(samples, _of_shape(count, *label_shape), np.empty(0, str))
+    check = kind.checker(Part(asked_for, np.arange(count)), classes, unseen=unseen)
     data = TestView(x, name=name)
     said = ask(data)
     data.close()
@@ -46,6 +47,11 @@ def checked_answers(
             raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
     checked: Any = check(said.labels, who())
     return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
+
+
+def _of_shape(*shape: int) -> NDArray[np.uint8]:
+    """Zeros that take no memory; np.broadcast_to takes as long as all other checks."""
+    return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -4,6 +4,7 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,10 @@ class Chunk:
     @property
     def size(self) -> int:
         return sum(map(len, self.parts))
+
+    @property
+    def name(self) -> str:
+        return f"chunk {self.number} of the stream"
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,9 @@ class DataFeed:
         """
         self._exam, self._passes, self._seed = exam, passes, seed
         self._type = data_type(exam.dataset.kind, type_spec)
-        self._train = replace(exam.dataset.train, y=self._type.told(exam.dataset.train.y))
+        train = exam.dataset.train
+        columns = {"x": train.x, "y": self._type.told(train.y), "ids": train.ids}
+        self._train = replace(train, **{name: _plain(values) for name, values in columns.items()})
         train_ratio = 1.0 if self.streams else train_ratio
         self._kept: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
@@ -142,7 +149,7 @@ class DataFeed:
 
     def chunk(self, chunk: Chunk, share: Share = ALL, skew: float | None = None) -> Handout:
         parts = tuple(self._shared(part, share, skew, chunk.number) for part in chunk.parts)
-        return self._view(parts, f"chunk {chunk.number} of the stream", self._passes)
+        return self._view(parts, chunk.name, self._passes)
 
     def examines_after(self, chunk: Chunk) -> bool:
         """Whether the exam asks every n samples, and the n-th, 2n-th, ... has arrived in `chunk`."""
@@ -206,15 +213,14 @@ class DataFeed:
         for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
             end = min(start + stream.batch, ends[-1])
             first, begun = bisect_right(ends, start), bisect_left(starts, end)
-            slices = {
-                index: slice(max(start, starts[index]) - starts[index], end - starts[index])
-                for index in range(first, begun)
-                if ends[index] > starts[index]
-            }
-            parts = tuple(flow[index].part(where) for index, where in slices.items())
-            told = {label for index, where in slices.items() for label in labels[index][where]}
+            parts, told = [], set()
+            for index in range(first, begun):
+                if ends[index] > starts[index]:
+                    where = slice(max(start, starts[index]) - starts[index], end - starts[index])
+                    parts.append(flow[index].part(where))
+                    told.update(labels[index][where])
             classes = tuple(sorted(label for label in told if label >= 0))
-            chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, parts))
+            chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, tuple(parts)))
         return [*map(tuple, chunks)]
 
 
@@ -231,6 +237,11 @@ def joined(parts: Sequence[Part]) -> list[Part]:
         labels = np.concatenate(told) if told else None
         found.append(replace(first, positions=np.concatenate([part.positions for part in same]), labels=labels))
     return found
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Of a memory map the same memory: to index it takes half the time, since its rows are no memory maps."""
+    return values.view(np.ndarray) if type(values) is np.memmap else values
 
 
 def _labels(part: Part) -> list[int]:

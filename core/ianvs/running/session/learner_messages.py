@@ -4,6 +4,7 @@ on trust. Whatever does not fit is an error of that case alone.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
@@ -148,6 +149,8 @@ def token_lists(memory: memoryview, spec: Spec) -> list[list[int]]:
 
 def read(form: type[_T], body: Mapping[str, Any]) -> _T:
     """`body` as a message of that form. Raises PluginError."""
+    with suppress(ValidationError):
+        return form.model_validate(body)  # in half the time, where the form needs no tuples and no paths
     try:
         return form.model_validate_json(json.dumps(body))  # strict, but for what JSON has no word for: tuples, paths
     except ValidationError as error:

@@ -57,8 +57,14 @@ class _Direct:
     def __init__(self, handler: Callable[[str, Message], Message | None]) -> None:
         self._handler = handler
 
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
-        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)))) or Message({})
+    def call(
+        self,
+        name: str,
+        body: Mapping[str, object] | None = None,
+        files: Sequence[int] = (),
+        held: bytes | bytearray = b"",
+    ) -> Message:
+        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)), held)) or Message({})
 
     def note(self, name: str, body: Mapping[str, object]) -> None:
         self._handler(name, Message(body))

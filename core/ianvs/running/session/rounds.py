@@ -132,7 +132,7 @@ class CaseRounds:
         if name in OF_STREAM and self._stream is not None:
             if name == "question":
                 return self._stream.question()
-            return self._stream.answered(read(AnsweredCall, told.body), told.files)
+            return self._stream.answered(read(AnsweredCall, told.body), told)
         if name in CALLS:
             return self._replies.handle(name, told)
         raise PluginError(f"there is nothing called '{name}' to be had")

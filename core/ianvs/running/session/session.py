@@ -52,7 +52,13 @@ class Brief:
 class Keeper(Protocol):
     """Whom a session asks for data (ianvs.processes.sealing.peer.Peer)."""
 
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message: ...
+    def call(
+        self,
+        name: str,
+        body: Mapping[str, object] | None = None,
+        files: Sequence[int] = (),
+        held: bytes | bytearray = b"",
+    ) -> Message: ...
     def note(self, name: str, body: Mapping[str, object]) -> None: ...
 
 
@@ -161,8 +167,10 @@ class CaseSession:
         if fed is not None and fed.seed is not None:
             self._seed(fed.seed)
             before = module.taught
-            new = tuple(sorted(set(fed.classes).difference(before.seen))) if fed.in_stream else fed.classes
-            module.taught = Taught(before.calls + 1, tuple(sorted({*before.seen, *new})), new)
+            more = set(fed.classes).difference(before.seen)
+            seen = tuple(sorted({*before.seen, *more})) if more else before.seen
+            new = tuple(sorted(more)) if fed.in_stream else fed.classes
+            module.taught = Taught(before.calls + 1, seen, new)
         taught = module.taught if module.taught.calls else self._common()
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
         offered = {**self._always(), **self.round_context(taught.calls, taught.seen, taught.new), **of_data, **context}

@@ -8,8 +8,11 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from io import FileIO
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import to_json
 
 from ianvs.processes.sealing.peer import RemoteError
 from ianvs.processes.sealing.shared_arrays import Spec, unpacked
@@ -22,6 +25,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._file: FileIO | None = None
         self._found: dict[int, Any] = {}
         whole = 0
         if path.exists():
@@ -38,10 +42,15 @@ class Journal:
 
     def add(self, chunk: int, spec: Spec, memory: memoryview) -> None:
         """Write down the first answers to a chunk. spec: where they lie in `memory`."""
-        words = json.dumps({"chunk": chunk, "labels": spec}).encode()
+        words = to_json({"chunk": chunk, "labels": spec})
         body = words + bytes(memory)
-        with self._path.open("ab", buffering=0) as file:
-            file.write(_HEADER.pack(zlib.crc32(body), len(words), len(memory)) + body)
+        if self._file is None:
+            self._file = self._path.open("ab", buffering=0)
+        self._file.write(_HEADER.pack(zlib.crc32(body), len(words), len(memory)) + body)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 def _entries(held: bytes) -> Iterator[tuple[int, Any, int]]:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.config.spec import PrequentialSpec
 from ianvs.exam.data.listing import column
-from ianvs.exam.data.parts import Held, Part, columns_of
+from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.sealing.peer import Message
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, unpacked
 from ianvs.running.session.checked_answers import alike, picked
 from ianvs.running.session.feed import Chunk, DataFeed, joined
 from ianvs.running.session.learner_messages import AnsweredCall
@@ -81,12 +81,12 @@ class StreamKeeper:
         self.differing: list[int] = []  # chunks that are answered otherwise than they were before a kill
         self.samples = 0  # that were told in this step
         flow = [part.positions for _, chunk in self._chunks for part in chunk.parts]
-        self._scores = StreamScores(exam.dataset, kind, spec, np.concatenate([np.empty(0, np.int64), *flow]))
+        self._flow = np.concatenate([np.empty(0, np.int64), *flow])
+        self._scores = StreamScores(exam.dataset, kind, spec, self._flow)
 
     def begin(self, step: int) -> None:
         """Round `step` is to come; nothing of it was asked yet."""
-        numbers = [index for index, (of, _) in enumerate(self._chunks) if of == step]
-        self._next, self._end = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
+        self._next, self._end = self._bounds(step)
         self._round, self._begun, self._is_asked = step, False, False
         self._near: dict[int, list[NDArray[np.float64]]] = {shift: [] for shift in self._spec.near_future}
         self._journal = Journal(self._journals(step))
@@ -121,20 +121,18 @@ class StreamKeeper:
             "more": True,
             "chunk": chunk.number,
             "x": spec,
-            "name": self._feed.chunk(chunk).name,
+            "name": chunk.name,
             "label_shape": chunk.parts[0].samples.y.shape[1:],
         }
         self._is_asked = True
         self._since, self._cpu_since = time.perf_counter(), self._cpu()
-        return Message(body, (writer.file,))
+        return writer.told(body)
 
-    def answered(self, said: AnsweredCall, files: Sequence[int]) -> Message:
+    def answered(self, said: AnsweredCall, came: Message) -> Message:
         """Take the answers to the chunk that was asked, and tell what is to be told by now."""
         self.times.answering += time.perf_counter() - self._since
         self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
-        if len(files) != 1:
-            raise PluginError(f"{said.who} gave no answers")
-        memory = mapped(files[0])
+        memory = memoryview(bytes(brought(came)))  # a file is still the learner's, who may write in it later
         t, chunk = self._next, self._chunks[self._next % len(self._chunks)][1]
         if not self._is_asked:
             raise ExamRuleError(f"chunk {said.chunk} was answered; the first answer counts.")
@@ -161,26 +159,24 @@ class StreamKeeper:
 
         last: no round comes after it. near S: scores of the answers of copies, chunk after chunk.
         """
-        numbers = [index for index, (of, _) in enumerate(self._chunks) if of == self._round]
-        positions = [self._positions(index) for index in numbers]
-        sizes = [len(one) for one in positions]
+        begin, end = self._bounds(self._round)
+        numbers = range(begin, end)
+        of_round = slice(self._starts[begin], self._starts[end])
+        where, sizes = self._flow[of_round], np.diff(self._starts[begin : end + 1])
         told = [self._order.told_at(index, len(self._chunks)) if self._tells else -1 for index in numbers]
-        where = np.concatenate(positions) if positions else np.empty(0, np.int64)
-        first = int(self._starts[numbers[0]]) if numbers else 0
+        answers = _as_one([self._answers[index] for index in numbers])
         stored: dict[str, NDArray[Any]] = {
-            "episode": first + np.arange(len(where)),
+            "episode": np.arange(of_round.start, of_round.stop),
             "sample": where,
             "chunk": np.repeat(np.array(numbers, np.int64), sizes),
             "told_at": np.repeat(np.array(told, np.int64), sizes),
-            "scores": _joined(
-                [self._scores.of(at, self._answers[index]) for at, index in zip(positions, numbers, strict=True)]
-            ),
-            "truth": self._scores.truth[first : first + len(where)],
-            "said": _joined([self._scores.said(self._answers[index]) for index in numbers], np.int64),
+            "scores": self._scores.of(where, answers),
+            "truth": self._scores.truth[of_round],
+            "said": self._scores.said(answers),
         }
         for name, values in (("topic", self._scores.topics), ("fact", self._scores.facts)):
             if values is not None:
-                stored[name] = values[first : first + len(where)]
+                stored[name] = values[of_round]
         if self._tells:
             stored |= {f"near {shift}": _joined(scores) for shift, scores in self._near.items()}
         spec = self._spec
@@ -193,6 +189,7 @@ class StreamKeeper:
 
     def end(self) -> None:
         """The round is stored: answers that nothing is told of any more are forgotten."""
+        self._journal.close()
         waiting = {index for index in self._answers if self._order.told_at(index, len(self._chunks)) >= self._end}
         for index in [one for one in self._answers if one not in waiting or not self._tells]:
             del self._answers[index]
@@ -210,6 +207,11 @@ class StreamKeeper:
         return sum(c.size for (_, c), end in zip(self._chunks, ends, strict=True) if 0 <= end < self._end)
 
     # --- within -------------------------------------------------------------------------------------------------
+
+    def _bounds(self, step: int) -> tuple[int, int]:
+        """The first chunk of a round, and the one after its last; (0, 0) where it has none."""
+        numbers = [index for index, (of, _) in enumerate(self._chunks) if of == step]
+        return (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
 
     def _remember(self, before: int) -> None:
         """The answers to chunks of earlier rounds that something is told of later."""
@@ -247,7 +249,7 @@ class StreamKeeper:
             self.samples += of.size
             columns = {name: writer.column(one) for name, one in view.columns.items()}
             told = {**plain, "kind": None, "passes": view.passes, "columns": columns}
-            return Message({"told": told}, (writer.file,))
+            return writer.told({"told": told})
         answers, rows = self._answers[chunk], np.arange(of.size)
         labels = self._labels(of)
         kind = self._spec.feedback
@@ -255,16 +257,15 @@ class StreamKeeper:
             rows = np.flatnonzero(labels >= 0)  # of what is withheld nothing else is told
         self.samples += len(rows)
         given = labels if kind == "label" else self._judged(chunk, labels, answers)
-        x = columns_of(of.parts, ("x",))["x"].gather(rows)
         columns = {
-            "x": writer.column(Held(x if isinstance(x, np.ndarray) else list(x))),
+            "x": writer.array(columns_of(of.parts, ("x",))["x"].gather(rows)),
             "answers": writer.values(picked(answers, rows)),
             "told": writer.values(given[rows]),
         }
         episodes = (self._starts[chunk] + rows).tolist()
         told = {**plain, "kind": kind, "episodes": episodes, "delay": self._spec.delay}
         told["classes"] = of.classes if kind == "label" else ()
-        return Message({"told": {**told, "columns": columns}}, (writer.file,))
+        return writer.told({"told": {**told, "columns": columns}})
 
     def _judged(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
         """(n,) whether each answer is right, what it is worth, or that in words."""
@@ -277,7 +278,7 @@ class StreamKeeper:
         return column([self._scores.in_words(*one) for one in zip(positions, labels, scores, strict=True)])
 
     def _checked(self, chunk: Chunk, answers: Any, who: str) -> Any:
-        part = chunk.parts[0] if len(chunk.parts) == 1 else _as_one(chunk)
+        part = chunk.parts[0] if len(chunk.parts) == 1 else _asked_for(chunk)
         unseen = self._exam.rules.unseen != "none"
         checked = self._kind.checker(part, len(self._exam.dataset.classes), unseen=unseen)(answers, who)
         return self._kind.shortened(checked)[0]
@@ -286,14 +287,21 @@ class StreamKeeper:
         return np.concatenate([np.asarray(part.told) for part in chunk.parts])
 
     def _positions(self, chunk: int) -> NDArray[np.int64]:
-        return np.concatenate([part.positions for part in self._chunks[chunk][1].parts])
+        return self._flow[self._starts[chunk] : self._starts[chunk + 1]]
 
 
-def _joined(pieces: Sequence[NDArray[Any]], form: Any = np.float64) -> NDArray[Any]:
-    return np.concatenate(pieces).astype(form) if pieces else np.empty(0, form)
+def _joined(pieces: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate(pieces) if pieces else np.empty(0)
 
 
-def _as_one(chunk: Chunk) -> Part:
+def _as_one(answers: Sequence[Any]) -> Any:
+    """Checked answers to several chunks, one after the other."""
+    shapes = {one.shape[1:] if isinstance(one, np.ndarray) else None for one in answers}
+    alone = len(shapes) != 1 or None in shapes
+    return [one for of_chunk in answers for one in of_chunk] if alone else np.concatenate(answers)
+
+
+def _asked_for(chunk: Chunk) -> Part:
     """What answers to a chunk over the end of a round are checked against."""
     [part, *more] = joined(chunk.parts)
     return part if not more else Part(part.samples, np.concatenate([one.positions for one in (part, *more)]))

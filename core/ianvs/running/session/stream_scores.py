@@ -30,7 +30,7 @@ class StreamScores:
         train = self._dataset.train
         truth = train.y[positions] if labels is None else labels
         if self._spec.score is None:
-            return self._kind.sample_scores(truth, answers)
+            return np.asarray(self._kind.sample_scores(truth, answers), np.float64)
         metric, classes = resolve(MetricSpec(self._spec.score)), self._dataset.classes
         found = np.zeros(len(positions))
         for i, one in enumerate(positions[:, None]):
