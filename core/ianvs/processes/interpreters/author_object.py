@@ -57,7 +57,15 @@ def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = Fal
 
 @lru_cache(maxsize=1)  # questions about a plugin come one after the other, and a worker takes memory
 def _loaded_once(where: Surroundings, url: str, name: str, changed: int) -> Loaded:
-    return Loaded(_class(Worker(str(where.python)), where, url, name))
+    python = str(where.python)
+    worker = Worker(python) if where.adapter is None else _asked(python, where.adapter, Path(url).parent)
+    return Loaded(_class(worker, where, url, name))
+
+
+@lru_cache(maxsize=2)
+def _asked(python: str, adapter: str, folder: Path) -> Worker:
+    """Who tells of all plugins of a folder: what an adapter imports takes seconds, and each plugin little more."""
+    return Worker(python)
 
 
 def start_waiting(python: str, count: int) -> None:
