@@ -194,13 +194,8 @@ class _AuthorsObject:
 
     def _build(self, hyperparameters: Mapping[str, Any]) -> None:
         gone, self._worker.gone = self._worker.gone, []
-        told = {
-            "hyperparameters": dict(hyperparameters),
-            "seed": random.getrandbits(63),
-            "gone": gone,
-            "kind": self._kind,
-        }
-        built = self._worker.call("build", told).body
+        told = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63)}
+        built = self._worker.call("build", {**told, "gone": gone, "kind": self._kind}).body
         self._number = int(built["number"])
         self._note(built["state"])
 
@@ -242,11 +237,8 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     init.__signature__ = _signature(told["constructor"])  # type: ignore[attr-defined]
     members: dict[str, Any] = {method: _method(method, one) for method, one in told["methods"].items()}
     flags = {flag: value for flag, value in told["flags"].items() if value is not None}
-    return type(
-        name.rpartition(":")[2],
-        (_AuthorsObject,),
-        {**members, **flags, "__init__": init, "_worker": worker, "_kind": told["kind"]},
-    )
+    members |= {**flags, "__init__": init, "_worker": worker, "_kind": told["kind"]}
+    return type(name.rpartition(":")[2], (_AuthorsObject,), members)
 
 
 def _method(name: str, told: Mapping[str, Any]) -> Callable[..., Any]:
