@@ -8,19 +8,31 @@ The label of a task is 0 unless the exam's rules show it.
 It runs in interpreters that have no ianvs, too, and imports nothing of it.
 """
 
+import importlib.util
 import inspect
 import io
 import pickle
 import random
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import torch
-from avalanche.benchmarks.scenarios.dataset_scenario import DatasetExperience
-from avalanche.benchmarks.utils import DataAttribute, TaskAwareSupervisedClassificationDataset
-from avalanche.benchmarks.utils.flat_data import ConstantSequence
-from avalanche.models import MultiTaskModule
-from avalanche.training.plugins import EvaluationPlugin
+
+_spec = importlib.util.spec_from_file_location("imported_later", Path(__file__).with_name("imported_later.py"))
+_later = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_later)
+
+SELDOM = ("torchmetrics", "torchvision.models", "torchvision.ops", "torch.utils.tensorboard")
+SELDOM += ("wandb", "matplotlib", "pytorchcv", "GPUtil", "gdown")
+
+with _later.ImportedLater(*SELDOM):
+    from avalanche.benchmarks.scenarios.dataset_scenario import DatasetExperience
+    from avalanche.benchmarks.utils import DataAttribute, TaskAwareSupervisedClassificationDataset
+    from avalanche.benchmarks.utils.flat_data import ConstantSequence
+    from avalanche.models import MultiTaskModule
+    from avalanche.training.plugins import EvaluationPlugin
+    from avalanche.training.supervised import Naive  # noqa: F401 - with all that strategies need
 
 GIVEN = ("num_classes", "device", "shape")
 

@@ -15,6 +15,7 @@ other names is read from its code.
 
 import copyreg
 import importlib
+import importlib.util
 import inspect
 import random
 import sys
@@ -25,6 +26,10 @@ from types import ModuleType
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+_spec = importlib.util.spec_from_file_location("imported_later", Path(__file__).with_name("imported_later.py"))
+_later = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_later)
 
 OF_ALL = {"lr": inspect.Parameter.empty, "batch_size": inspect.Parameter.empty, "n_epochs": inspect.Parameter.empty}
 OF_OPTIMIZERS = {"optimizer": "sgd", "optim_wd": 0.0, "optim_mom": 0.0, "optim_nesterov": False}
@@ -251,7 +256,8 @@ def found(url, name):
         module.__path__ = [str(root / package)]
         module.__getattr__ = nothing
         vars(module).update(holds)
-    module = importlib.import_module("models." + Path(url).stem)
+    with _later.ImportedLater("torchvision"):  # for annotations of transforms, which there are none of
+        module = importlib.import_module("models." + Path(url).stem)
     kind = getattr(module, name, None)
     if not hasattr(kind, "COMPATIBILITY"):
         raise PluginError(f"{Path(url).name} has no ContinualModel '{name}'.")

@@ -22,13 +22,14 @@ from ianvs.base.package import find_gguf
 from ianvs.cli import main
 from ianvs.testenv.datasets.drift import write_drift
 from tests.coin_layout import write_coin
+from tests.datasets.test_builtin_sources import write_idx
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 ROOT = Path(__file__).parents[2]
-OTHERS = "configs/others_digits/benchmarkingjob.yaml"
+OTHERS = ("configs/others_digits/benchmarkingjob.yaml", "configs/others_mnist/benchmarkingjob.yaml")
 PREPARED = {  # by a command first: {job: what errors speak of}
-    OTHERS: "ianvs prepare",
+    **dict.fromkeys(OTHERS, "ianvs prepare"),
     "configs/pretrained_digits/benchmarkingjob.yaml": "vit_letters.pt",
 }
 UNFETCHED = {  # base models that are not on this machine
@@ -202,10 +203,14 @@ def data_of(job: str, folder: Path) -> list[str]:
         for year, part in itertools.product(range(2022, 2026), ("train", "test")):
             (folder / "news" / f"{year}-{part}.json").write_text(json.dumps([{"messages": said}]))
         return ["--root", "news"]
-    if job == OTHERS:  # a checkout that is not here
+    if job in OTHERS:  # a checkout that is not here
+        for part in ("train", "t10k"):
+            write_idx(folder / "mnist" / f"{part}-images-idx3-ubyte", np.zeros((20, 28, 28), np.uint8))
+            write_idx(folder / "mnist" / f"{part}-labels-idx1-ubyte", np.arange(20, dtype=np.uint8) % 10)
         for file in ("sgd", "ewc_on", "lwf", "er", "derpp", "gem", "agem", "icarl"):
             (folder / "mammoth" / "models").mkdir(parents=True, exist_ok=True)
             (folder / "mammoth" / "models" / f"{file}.py").touch()
+        return ["--root", "mnist"] if "mnist" in job else []
     if "configs/coin" in job:
         write_coin(folder / "coin")
         return ["--root", "coin"]

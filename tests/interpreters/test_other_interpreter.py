@@ -173,6 +173,24 @@ def test_an_object_that_nobody_has_any_more_is_gone_there_too(tmp_path: Path) ->
     assert kept.predict() == 2
 
 
+def test_plugins_of_one_folder_are_told_of_by_one_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "adapts9.py").write_text("def adapted(target):\n    return target\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    where = Surroundings(str(_interpreter(tmp_path / "venv")), "adapts9")
+    found = {}
+    for place in ("one/first.py", "one/second.py", "other/first.py"):
+        plugin = tmp_path / place
+        plugin.parent.mkdir(exist_ok=True)
+        text = f"import os\nclass Asked:\n    place = lambda self: [os.getpid(), {place!r}]\n"
+        plugin.write_text(text)
+        target = load_in(where, str(plugin), "Asked").target
+        found[place] = target
+    told = [target().place() for target in found.values()]  # the first after all were loaded
+    assert [place for _, place in told] == list(found)
+    first, second, other = (number for number, _ in told)
+    assert first == second != other
+
+
 def test_a_worker_that_is_killed_ends_who_asked(tmp_path: Path) -> None:
     plugin = tmp_path / "ends.py"
     plugin.write_text("import os\n\nclass Ends:\n    def train(self):\n        os.kill(os.getpid(), 9)\n")

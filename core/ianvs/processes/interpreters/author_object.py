@@ -1,7 +1,8 @@
 """What stands here for an author's class and its objects that live in another interpreter.
 
-A worker is started for each class (ianvs.processes.interpreters.worker). It inherits what this process is kept from,
-and ends with it. Data are handed over in memory files when they are asked for; passes are counted here.
+A worker is started for each class, or for those of one adapter in a folder (ianvs.processes.interpreters.worker). It
+inherits what this process is kept from, and ends with it. Data are handed over in memory files when they are asked for;
+passes are counted here.
 """
 
 from __future__ import annotations
@@ -52,12 +53,23 @@ def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = Fal
         path = Path(url)
         return _loaded_once(where, url, name, path.stat().st_mtime_ns if path.is_file() else 0)
     waiting = _WAITING.get(where.python)
-    return Loaded(_class(waiting.pop() if waiting else Worker(where.python), where, url, name))
+    return Loaded(_class(waiting.pop() if waiting else _worker(where, url), where, url, name))
 
 
 @lru_cache(maxsize=1)  # questions about a plugin come one after the other, and a worker takes memory
 def _loaded_once(where: Surroundings, url: str, name: str, changed: int) -> Loaded:
-    return Loaded(_class(Worker(str(where.python)), where, url, name))
+    return Loaded(_class(_worker(where, url), where, url, name))
+
+
+def _worker(where: Surroundings, url: str) -> Worker:
+    """One for all plugins of a folder that come by an adapter: what that imports takes seconds, a plugin little."""
+    python = str(where.python)
+    return Worker(python) if where.adapter is None else _shared(python, where.adapter, Path(url).parent)
+
+
+@lru_cache(maxsize=2)
+def _shared(python: str, adapter: str, folder: Path) -> Worker:
+    return Worker(python)
 
 
 def start_waiting(python: str, count: int) -> None:
@@ -100,6 +112,7 @@ class Worker:
                 raise _BUILTIN[error.kind](str(error)) from None
             raise
         except Gone:
+            _shared.cache_clear()
             code = self._process.wait()
         if code < 0:
             signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
@@ -175,13 +188,14 @@ class _AuthorsObject:
     """Stands for an object of the worker, whose number it has."""
 
     _worker: Worker
+    _kind: int
     memory: _Memory | None = None
     basemodel = remark = ""
 
     def _build(self, hyperparameters: Mapping[str, Any]) -> None:
         gone, self._worker.gone = self._worker.gone, []
-        told = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63), "gone": gone}
-        built = self._worker.call("build", told).body
+        told = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63)}
+        built = self._worker.call("build", {**told, "gone": gone, "kind": self._kind}).body
         self._number = int(built["number"])
         self._note(built["state"])
 
@@ -223,7 +237,8 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     init.__signature__ = _signature(told["constructor"])  # type: ignore[attr-defined]
     members: dict[str, Any] = {method: _method(method, one) for method, one in told["methods"].items()}
     flags = {flag: value for flag, value in told["flags"].items() if value is not None}
-    return type(name.rpartition(":")[2], (_AuthorsObject,), {**members, **flags, "__init__": init, "_worker": worker})
+    members |= {**flags, "__init__": init, "_worker": worker, "_kind": told["kind"]}
+    return type(name.rpartition(":")[2], (_AuthorsObject,), members)
 
 
 def _method(name: str, told: Mapping[str, Any]) -> Callable[..., Any]:

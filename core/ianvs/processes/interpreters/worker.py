@@ -282,7 +282,7 @@ class Worker:
 
     def __init__(self, end):
         self._peer, self._objects, self._views = Peer(end, self._handled), {}, []
-        self._target = None
+        self._kinds = []
 
     def live(self):
         try:
@@ -335,7 +335,7 @@ class Worker:
             target = target if adapter is None else adapter.adapted(target)
         if not callable(target):
             raise PluginError(f"'{name}' is not a class.")
-        self._target = target
+        self._kinds.append(target)
         torch = sys.modules.get("torch")
         if torch is not None:
             torch.set_num_threads(body["threads"])
@@ -354,6 +354,7 @@ class Worker:
             "constructor": _constructor(target),
             "flags": flags,
             "class": isinstance(target, type),
+            "kind": len(self._kinds) - 1,
         }
         return told, []
 
@@ -362,7 +363,7 @@ class Worker:
             del self._objects[number]
         self._seed(body["seed"])
         number = max(self._objects, default=0) + 1
-        self._objects[number] = self._target(**body["hyperparameters"])
+        self._objects[number] = self._kinds[body["kind"]](**body["hyperparameters"])
         return {"number": number, "state": self._state(number)}, []
 
     def order_call(self, body, files):
