@@ -1,19 +1,18 @@
 """`contract: pilot`: `url` is a file in the folder models of a checkout of LAMDA-PILOT, `name` its class, `Learner`.
 
 Hyperparameters are the keys of the checkout's json files for this model (exps), and these of ours:
-config: which of those files holds where nothing is said; dataset, in the file or beside it, names PILOT's transforms.
-"plain" has none: pictures are from 0 to 1, and of picture_size, if it is given.
+config: which of those files holds. dataset, of the file or said beside it, names PILOT's transforms; "plain" has none:
+pictures are from 0 to 1, and of picture_size, if that is given.
 backbone: "NAME key=value ..." is the network of timm that is made in place of the one asked for; NAME may be left out.
 weights: a file with the state_dict that pre-trained networks begin with; "none" begins with random ones.
-answers: cnn, by the network, or nme, by the nearest mean of the exemplars' features.
-n_tasks, increment: how many rounds there will be and how many classes the later ones bring, for models that ask.
+answers: cnn, by the network, or nme, by the nearest mean of exemplars.
+n_tasks, increment: how many rounds there will be and how many classes later ones bring, for models that ask.
 blank_tests: for models that look at labels when they answer, or at test samples while they learn, which is refused
 without it: labels are -1, and there is one black test picture.
 
-A round is a task: incremental_train, the answers, and after_task when the next one begins. It must bring classes that
-were not taught before, and nothing else. Data are loaded in the learner's own process.
-
-It runs in interpreters that have no ianvs, and imports nothing of it. Tried with commit 5240714 and timm 0.6.13.
+A round is a task, of classes that were not taught before: incremental_train, the answers, and after_task when the next
+one begins. Data are loaded in the learner's own process. It runs in interpreters that have no ianvs, and imports
+nothing of it. Tried with commit 5240714 and timm 0.6.13.
 """
 
 import importlib
@@ -21,7 +20,6 @@ import inspect
 import json
 import random
 import sys
-from keyword import iskeyword
 from pathlib import Path
 from types import MethodType
 
@@ -33,12 +31,10 @@ from torchvision import transforms
 
 OURS = {"config": None, "picture_size": None, "backbone": "", "weights": None, "answers": "cnn"}
 OURS.update({"n_tasks": None, "increment": None, "blank_tests": False})
-ASIDE = ("prefix", "shuffle", "init_cls", "increment", "model_name", "device", "seed")
-"""Keys of PILOT's files that an exam sets, or hides."""
-
+ASIDE = ("prefix", "shuffle", "init_cls", "increment", "model_name", "device", "seed", "lambda")
+"""Keys of PILOT's files that an exam sets or hides, and one that no parameter can be called."""
+PACKAGES = ("models", "utils", "backbone")
 UNKNOWING = "If it does without, say `blank_tests: true`; its row will tell."
-UNSEEN = "asks for test samples, which a learner does not see. " + UNKNOWING
-
 of_timm = timm.create_model
 
 
@@ -59,10 +55,12 @@ class Hidden:
     def asked(self, *_):
         refuse(f"asks for {self.what}, which the rules of an exam hide. {self.remedy}")
 
-    __index__ = __int__ = __float__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = asked
-    __rfloordiv__ = __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = asked
-    __ge__ = __eq__ = __ne__ = __iter__ = __getitem__ = asked
     __hash__ = None
+
+
+OPERATORS = "index int float mul rmul truediv rtruediv floordiv rfloordiv add radd sub rsub mod rmod lt le gt ge eq ne"
+for operator in (*OPERATORS.split(), "iter", "getitem"):
+    setattr(Hidden, f"__{operator}__", Hidden.asked)
 
 
 class Labels(Hidden):
@@ -75,10 +73,8 @@ class Labels(Hidden):
     def __len__(self):
         return self.count
 
-    def to(self, *_):
+    def cpu(self):
         return self
-
-    cpu = to
 
     def numpy(self):
         return np.full(self.count, -1)
@@ -87,11 +83,11 @@ class Labels(Hidden):
 class Unseen(Dataset):
     """In place of test data, which models measure themselves on while they learn."""
 
-    def __len__(self):
-        return refuse(UNSEEN)
-
     def __getitem__(self, index):
-        return refuse(UNSEEN)
+        refuse("asks for test samples, which a learner does not see. " + UNKNOWING)
+
+    def __len__(self):
+        return self[0]
 
 
 class Loader(DataLoader):
@@ -104,31 +100,32 @@ class Loader(DataLoader):
         exam = getattr(self.dataset, "exam", None)
         if exam is not None:
             exam.passes += 1
-            if exam.allowed is not None and exam.passes > exam.allowed:
+            if exam.passes > (exam.allowed or exam.passes):
                 refuse(f"begins pass {exam.passes}, and the rules of this exam allow {exam.allowed}.")
         return super().__iter__()
 
 
 class Exam:
-    """What a learner sees of a benchmark, in place of a DataManager, whose methods it has.
+    """What a learner sees in place of a DataManager, whose methods it has. order: classes taught, then the others."""
 
-    order: classes as they were taught, then the others; sizes: of tasks so far.
-    """
-
-    use_path = False
+    use_path, theirs = False, None
 
     def __init__(self, num_classes, args):
-        self.args, self.dataset_name, self.nb_classes = args, args["dataset"], num_classes
+        self.args, self.dataset_name, self.nb_classes, self.nb_tasks = (
+            args,
+            args["dataset"],
+            num_classes,
+            args["nb_tasks"],
+        )
         self.order, self.sizes, self.passes, self.allowed = list(range(num_classes)), [], 0, None
         if self.dataset_name == "plain":
             size = args["picture_size"]
-            self._train_trsf, self._test_trsf = [], [] if size is None else [transforms.Resize((size, size))]
-            self._train_trsf, self._common_trsf = self._test_trsf, [transforms.ToTensor()]
+            self._train_trsf = self._test_trsf = [] if size is None else [transforms.Resize((size, size))]
+            self._common_trsf = [transforms.ToTensor()]
         else:
-            theirs = sys.modules["utils.data_manager"]._get_idata(self.dataset_name, args)
-            self._train_trsf, self._test_trsf = theirs.train_trsf, theirs.test_trsf
-            self._common_trsf = theirs.common_trsf
-        self.end()
+            one = self.theirs._get_idata(self.dataset_name, args)
+            self._train_trsf, self._test_trsf, self._common_trsf = one.train_trsf, one.test_trsf, one.common_trsf
+        self._train_data = self._train_targets = np.zeros(0, np.uint8)
 
     def begin(self, data, labels, allowed):
         """Show the data of a task, whose labels are class indices; at most `allowed` passes over them."""
@@ -140,10 +137,6 @@ class Exam:
         self._train_data, self._train_targets = data, np.argsort(self.order)[labels]
         self.passes, self.allowed = 0, allowed
 
-    def end(self):
-        """The data of a task are not available after its round."""
-        self._train_data = self._train_targets = np.zeros(0, np.uint8)
-
     def get_dataset(self, indices, source, mode, *arguments, **named):
         if source != "train" and not self.args["blank_tests"]:
             return Unseen()
@@ -151,9 +144,7 @@ class Exam:
             indices, named = [], {**named, "appendent": (np.zeros_like(self._train_data[:1]), np.array([-1]))}
         if set(indices) - set(self._train_targets.tolist()):
             refuse("asks for training samples of classes that this round did not bring.")
-        found = sys.modules["utils.data_manager"].DataManager.get_dataset(
-            self, indices, "train", mode, *arguments, **named
-        )
+        found = self.theirs.DataManager.get_dataset(self, indices, "train", mode, *arguments, **named)
         if mode == "train":
             (found[-1] if isinstance(found, tuple) else found).exam = self
         return found
@@ -161,12 +152,8 @@ class Exam:
     def get_task_size(self, task):
         return self.sizes[task] if task < len(self.sizes) else self.args["increment"].asked()
 
-    @property
-    def nb_tasks(self):
-        return self.args["nb_tasks"]
-
     def __getattr__(self, name):
-        function = getattr(sys.modules["utils.data_manager"].DataManager, name, None)
+        function = getattr(self.theirs.DataManager, name, None)
         if name.startswith("__") or not inspect.isfunction(function):
             raise AttributeError(name)
         return MethodType(function, self)
@@ -175,16 +162,14 @@ class Exam:
 class Method:
     """A learner of PILOT, with the methods that an exam calls."""
 
-    kind = model = None
-    files = {}
+    kind, files = None, {}
 
     def __init__(self, **hyperparameters):
-        given = {**OURS, **next(iter(self.files.values())), "model_name": self.model}
-        if hyperparameters.get("config") is not None:
-            if hyperparameters["config"] not in self.files:
-                raise PluginError(f"config '{hyperparameters['config']}' is none of {', '.join(self.files)}.")
-            given.update(self.files[hyperparameters["config"]])
-        self._args = {**given, **hyperparameters}
+        first = next(iter(self.files))
+        config = hyperparameters.get("config") or first
+        if config not in self.files:
+            raise PluginError(f"config '{config}' is none of {', '.join(self.files)}.")
+        self._args = {**self.files[first], **self.files[config], **OURS, **hyperparameters}
         self._seed = random.getrandbits(63)  # what it starts from does not depend on when it is made
         self._learner = self._exam = None
 
@@ -194,34 +179,30 @@ class Method:
 
     @property
     def remark(self):
-        args, said = self._args, []
+        args, told = self._args, {"n_tasks": "there are {} tasks", "increment": "later rounds bring {} classes"}
+        said = [f"is told that {text.format(args[key])}" for key, text in told.items() if isinstance(args[key], int)]
         if args["dataset"] != "plain":
             said.append(f"sees pictures through LAMDA-PILOT's transforms of {args['dataset']}")
-        if not isinstance(args.get("nb_tasks", Hidden("", "")), Hidden):
-            said.append(f"is told that there are {args['nb_tasks']} tasks")
-        if not isinstance(args["increment"], (Hidden, type(None))):
-            said.append(f"is told that later rounds bring {args['increment']} classes")
-        if args["blank_tests"]:
-            said.append("is shown blank test data")
-        return "; ".join(said)
+        return "; ".join(said + ["is shown blank test data"] * args["blank_tests"])
 
     def train(self, train_data, num_classes, device, passes=None, **context):
         x, labels, args = stored(train_data.x), np.array(train_data.y), self._args
         timm.create_model = lambda name, *given, **options: made(args, name, *given, **options)
         if self._learner is None:
-            self._exam = Exam(num_classes, args)
-            self._exam.begin(x, labels, passes)
             args["init_cls"], args["nb_classes"] = len(set(labels.tolist())), num_classes
             args.update(device=[torch.device(device)], seed=self._seed % 2**31, prefix="exam")
             for told, key, what in (("n_tasks", "nb_tasks", "tasks"), ("increment", "increment", "later classes")):
                 remedy = f"If the model may know it, say so by the hyperparameter {told}; its row will tell."
                 args[key] = Hidden(f"the number of {what}", remedy) if args[told] is None else args[told]
-            self._learner = self._built()
+            self._exam, self._learner = Exam(num_classes, args), self._built()
         else:
+            for value in vars(self._learner).values():
+                for one in value.parameters() if isinstance(value, torch.nn.Module) else ():
+                    one.grad = torch.zeros_like(one)  # gradients are not saved, and DualPrompt counts on them
             self._learner.after_task()
-            self._exam.begin(x, labels, passes)
+        self._exam.begin(x, labels, passes)
         self._learner.incremental_train(self._exam)
-        self._exam.end()
+        self._exam._train_data = self._exam._train_targets = np.zeros(0, np.uint8)  # they end with their round
         for name, value in vars(self._learner).items():
             if isinstance(value, (DataLoader, Dataset)):
                 setattr(self._learner, name, None)
@@ -239,11 +220,8 @@ class Method:
         return learner
 
     def predict(self, data, num_classes, task_classes=None, **context):
-        outputs = self.scores(data, num_classes)
-        if task_classes is None:
-            return outputs.argmax(1)
-        classes = np.array(task_classes)
-        return classes[outputs[:, classes].argmax(1)]
+        classes = np.arange(num_classes) if task_classes is None else np.array(task_classes)
+        return classes[self.scores(data, num_classes)[:, classes].argmax(1)]
 
     def scores(self, data, num_classes, **context):
         """Places in the learner's order of classes, from 0 downwards: it tells no numbers."""
@@ -255,23 +233,17 @@ class Method:
         loader = Loader(shown, batch_size=self._args["batch_size"])
         if not self._args["blank_tests"]:
             loader = ((index, part, Labels(len(part))) for index, part, _ in loader)
-        if self._args["answers"] == "nme":
-            if not hasattr(learner, "_class_means"):
-                raise PluginError("`answers: nme` is for learners with means of exemplars; this one has none.")
-            ranked, _ = learner._eval_nme(loader, learner._class_means)
-        else:
-            ranked, _ = learner._eval_cnn(loader)
+        by_means = self._args["answers"] == "nme"
+        ranked, _ = learner._eval_nme(loader, learner._class_means) if by_means else learner._eval_cnn(loader)
         whole = np.full((len(x), num_classes), -np.inf, np.float32)
-        places = np.broadcast_to(-np.arange(ranked.shape[1], dtype=np.float32), ranked.shape)
-        np.put_along_axis(whole, np.array(self._exam.order)[ranked], places, 1)
+        whole[np.arange(len(x))[:, None], np.array(self._exam.order)[ranked]] = -np.arange(ranked.shape[1])
         return whole
 
     def save(self, path):
-        torch.save({"args": self._args, "exam": self._exam, "learner": self._learner}, path)
+        torch.save((self._args, self._exam, self._learner), path)
 
     def load(self, path):
-        held = torch.load(path, weights_only=False)
-        self._args, self._exam, self._learner = held["args"], held["exam"], held["learner"]
+        self._args, self._exam, self._learner = torch.load(path, weights_only=False)
 
 
 def found(url, name):
@@ -279,16 +251,12 @@ def found(url, name):
     root, model = Path(url).resolve().parents[1], Path(url).stem
     sys.path.insert(0, str(root))
     module = importlib.import_module("models." + model)
-    importlib.import_module("utils.data_manager")
+    Exam.theirs = importlib.import_module("utils.data_manager")
     networks, kind = importlib.import_module("utils.inc_net"), getattr(module, name, None)
     if not hasattr(kind, "incremental_train"):
         raise PluginError(f"{Path(url).name} has no learner '{name}'. In LAMDA-PILOT it is called Learner.")
     texts = {path.stem: json.loads(path.read_text()) for path in sorted((root / "exps").glob("*.json"))}
-    files = {
-        stem: {key: value for key, value in text.items() if key not in ASIDE}
-        for stem, text in texts.items()
-        if text.get("model_name") == model
-    }
+    files = {stem: text for stem, text in texts.items() if text.get("model_name") == model}
     if not files:
         raise PluginError(f'no json file in {root / "exps"} has `"model_name": "{model}"`, with its settings.')
     for one in list(sys.modules.values()):
@@ -306,25 +274,23 @@ def found(url, name):
         return network
 
     kind._compute_accuracy, networks.get_backbone = compute_accuracy, get_backbone
-    taken = {**{key: value for text in reversed(list(files.values())) for key, value in text.items()}, **OURS}
-    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    taken = {key: value for text in reversed(list(files.values())) for key, value in text.items() if key not in ASIDE}
     named = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value)
-        for key, value in taken.items()
-        if not iskeyword(key)  # dgr's lambda is set in a file alone
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=one) for key, one in {**taken, **OURS}.items()
     ]
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
     def __init__(self, **hyperparameters):
         Method.__init__(self, **hyperparameters)
 
     __init__.__signature__ = inspect.Signature([itself, *named])
-    return type(name, (Method,), {"__init__": __init__, "kind": kind, "model": model, "files": files})
+    return type(name, (Method,), {"__init__": __init__, "kind": kind, "files": files})
 
 
 def refuse(what):
     """An ExamRuleError that names the line of the checkout that did it."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in ("models", "utils"):
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in PACKAGES:
         frame = frame.f_back
     where = "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} "
     raise ExamRuleError(where + what)
@@ -332,19 +298,17 @@ def refuse(what):
 
 def made(args, name, pretrained=False, **options):
     """A network of timm. Its weights come from a file of this machine, since nothing is downloaded."""
-    first, *more = args["backbone"].split() or [name]
-    if "=" in first:
-        first, more = name, [first, *more]
-    network = of_timm(
-        first, pretrained=False, **{**options, **{k: json.loads(v) for k, _, v in (one.partition("=") for one in more)}}
-    )
+    words = args["backbone"].split()
+    first = words.pop(0) if words and "=" not in words[0] else name
+    options.update((word.partition("=")[0], json.loads(word.partition("=")[2])) for word in words)
+    network = of_timm(first, pretrained=False, **options)
     if not pretrained or args["weights"] == "none":
         return network
     if args["weights"] is None:
-        raise PluginError(
-            f"{first} asks for pre-trained weights, and nothing is downloaded: name the file of their state_dict by the "
-            "hyperparameter weights, or say `weights: none`."
+        said = (
+            f"{first} asks for pre-trained weights, and nothing is downloaded: say `weights: FILE` or `weights: none`."
         )
+        raise PluginError(said)
     state, own = torch.load(args["weights"], map_location="cpu", weights_only=True), network.state_dict()
     fits = {key: value for key, value in state.items() if key in own and own[key].shape == value.shape}
     odd = [key for key in state if key not in fits and not key.startswith(("head", "fc.", "classifier"))]
@@ -358,7 +322,5 @@ def stored(x):
     """(N, H, W, 3) uint8, as PILOT's data sets keep pictures; grey ones are repeated."""
     if x.ndim != 4 or x.shape[3] not in (1, 3):
         raise PluginError(f"LAMDA-PILOT's methods are for pictures, not for samples of shape {x.shape[1:]}.")
-    values = np.asarray(x)
-    if values.dtype != np.uint8:
-        values = np.round(values * 255).astype(np.uint8)
+    values = np.asarray(x) if x.dtype == np.uint8 else np.round(np.asarray(x) * 255).astype(np.uint8)
     return np.repeat(values, 3 // values.shape[3], 3)

@@ -228,7 +228,9 @@ MODELS: dict[str, dict[str, object]] = {
     "der": {"init_epoch": 1, "epochs": 1, **SIZED},
     "foster": {
         **dict.fromkeys(("init_epochs", "boosting_epochs", "compression_epochs"), 1),
-        **{"memory_per_class": 10, "increment": 2, "blank_tests": True},
+        "memory_per_class": 10,
+        "increment": 2,
+        "blank_tests": True,
     },
     "slca": {"epochs": 1, "ca_epochs": 1},
     "simplecil": {},
