@@ -270,7 +270,7 @@ def found(url, name):
     def get_backbone(args, pretrained=False):
         network = backbone(args, pretrained)
         if hasattr(network, "num_features"):
-            network.out_dim = network.num_features  # PILOT takes it for 768
+            network.out_dim = getattr(network, "head_hidden_size", network.num_features)  # for PILOT it is 768
         return network
 
     kind._compute_accuracy, networks.get_backbone = compute_accuracy, get_backbone
