@@ -15,15 +15,16 @@ def others_job(
     *,
     python: str | None = None,
     workspace: str = "workspace",
+    rounds: int = 5,
 ) -> Path:
-    """Five rounds of two digits. python: the interpreter of the plugin; None: ours. Returns the job's file."""
+    """Rounds of equally many digits. python: the interpreter of the plugin; None: ours. Returns the job's file."""
     grid = [{key: {"values": [value]}} for key, value in hyperparameters.items()]
     module = {"type": "basemodel", "name": name, "url": url, "hyperparameters": grid}
     spec: dict[str, object] = {"paradigm_type": "incrementallearning", "contract": contract, "modules": [module]}
     if python is not None:
         spec["python"] = python
     (folder / "algorithm.yaml").write_text(yaml.safe_dump({"algorithm": spec}))
-    scenario = {"name": "class-incremental", "rounds": 5, "class_order": "shuffled_3"}
+    scenario = {"name": "class-incremental", "rounds": rounds, "class_order": "shuffled_3"}
     exam = {"dataset": {"name": "digits"}, "scenario": scenario, "metrics": ["accuracy"]}
     (folder / "testenv.yaml").write_text(yaml.safe_dump({"testenv": exam}))
     job = {
