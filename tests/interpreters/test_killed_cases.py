@@ -66,14 +66,14 @@ def test_a_killed_case_ends_with_the_scores_of_one_that_was_not(tmp_path: Path, 
     [resumed] = ianvs.run(job)
     [whole] = ianvs.run(make(tmp_path, "whole"))
     assert resumed.status == whole.status == "finished", (resumed.failure, whole.failure)
-    assert set(taught) <= set(_rounds(tmp_path / "killed", at_least=1)), "rounds were taught again"
+    assert taught.items() <= _rounds(tmp_path / "killed", at_least=1).items(), "rounds were taught again"
     first, second = (found.matrices["accuracy"].values for found in (resumed, whole))
     assert np.array_equal(first, second, equal_nan=True)
 
 
 def _rounds(workspace: Path, *, at_least: int) -> dict[Path, int]:
-    """Complete rounds, the untrained one among them, with the time at which each was; {}: no more than at_least."""
-    found = {path: path.stat().st_mtime_ns for path in workspace.glob("cases/*/rounds/*") if path.name.isdigit()}
+    """When each complete round was written, the untrained one among them; {}: they are no more than at_least."""
+    found = {path: path.stat().st_mtime_ns for path in workspace.glob("cases/*/rounds/[0-9]/round.json")}
     return found if len(found) > at_least else {}
 
 
