@@ -13,16 +13,30 @@ class Avalanche(Native):
     adapter = "ianvs.testalgorithms.adapters.avalanche_strategies"
 
 
-class Mammoth(Native):
-    """A ContinualModel of a checkout of Mammoth."""
+class OfCheckout(Native):
+    """Those of a checkout of research code, whose `url` is a file in its folder models."""
 
-    name = "mammoth"
-    adapter = "ianvs.testalgorithms.adapters.mammoth_models"
-    apart = True  # its modules are called utils, models, datasets
+    apart = True  # its modules are called utils, models, backbone
+    counted = "models/**/*.py", "backbone/**/*.py", "utils/**/*.py"
 
     def algorithm_identity(self, algorithm):
         """What of the checkout may run; `source` has the model's own file."""
         root = Path(algorithm.modules[0].url).parents[1]
-        files = sorted(path for folder in ("models", "backbone", "utils") for path in (root / folder).rglob("*.py"))
+        files = sorted(path for pattern in self.counted for path in root.glob(pattern))
         text = b"".join(path.relative_to(root).as_posix().encode() + path.read_bytes() for path in files)
         return {"checkout": hashlib.sha256(text).hexdigest()}
+
+
+class Mammoth(OfCheckout):
+    """A ContinualModel of a checkout of Mammoth."""
+
+    name = "mammoth"
+    adapter = "ianvs.testalgorithms.adapters.mammoth_models"
+
+
+class Pilot(OfCheckout):
+    """A Learner of a checkout of LAMDA-PILOT."""
+
+    name = "pilot"
+    adapter = "ianvs.testalgorithms.adapters.pilot_learners"
+    counted = (*OfCheckout.counted, "exps/*.json")

@@ -44,7 +44,7 @@ def test_the_contract_is_one_file_of_at_most_70_lines() -> None:
 
 
 def test_it_runs_its_cases_and_what_it_tells_is_ranked(job: Path, tmp_path: Path) -> None:
-    assert [one.name for one in contracts()] == ["native", "avalanche", "ianvs", "mammoth", "functions"]
+    assert [one.name for one in contracts()] == ["native", "avalanche", "ianvs", "mammoth", "pilot", "functions"]
     results = ianvs.run(job, workspace=tmp_path / "ws", engine="inline")
     assert (results.exit_code, results.contract) == (0, "functions")
     plain, shrunk = results
@@ -101,7 +101,7 @@ def test_a_case_is_another_one_where_the_contract_is(job: Path, tmp_path: Path) 
         (
             "algorithm.yaml",
             ("contract: functions", "contract: function"),
-            r"contract should be one of native, avalanche, ianvs, mammoth, fun",
+            r"contract should be one of native, avalanche, ianvs, mammoth, pilot, fun",
         ),
         ("testenv.yaml", ("name: digits", "name: digit"), r"testenv.yaml:2:19: .*Did you mean 'digits'\?"),
         ("testenv.yaml", ("name: domain-incremental", "name: domains"), r"testenv.yaml:3:20: .*'domains'"),
@@ -135,9 +135,9 @@ def test_a_contract_that_can_not_be_imported_stops_no_other_job(
     install(
         tmp_path / "site", monkeypatch, "broken_contract", "1 / 0\n", "[ianvs.contracts]\nbroken = broken_contract:B\n"
     )
-    assert [one.name for one in contracts()] == ["native", "avalanche", "ianvs", "mammoth"]
+    assert [one.name for one in contracts()] == ["native", "avalanche", "ianvs", "mammoth", "pilot"]
     with pytest.raises(IanvsError, match=r"the contract 'broken', broken_contract:B of .*ZeroDivisionError"):
         contract_named("broken")
-    known = "native, avalanche, ianvs, mammoth, broken"
+    known = "native, avalanche, ianvs, mammoth, pilot, broken"
     with pytest.raises(IanvsError, match=rf"contract 'lost' is not installed\. There are: {known}"):
         contract_named("lost")

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 import ianvs
 from ianvs.base.types import CaseResult
+from tests.others_jobs import others_job
 
 pytest.importorskip("torch")
 
@@ -83,23 +83,8 @@ FILES = {
 def _ran(folder: Path, root: Path, model: str, **hyperparameters: object) -> CaseResult:
     file, name = model.split(":")
     given = {"lr": 0.1, "batch_size": 32, "n_epochs": 2, **hyperparameters}
-    module = {"type": "basemodel", "name": name, "url": str(root / "models" / f"{file}.py")}
-    module["hyperparameters"] = [{key: {"values": [value]}} for key, value in given.items()]
-    spec = {"paradigm_type": "incrementallearning", "contract": "mammoth", "python": sys.executable}
-    (folder / "algorithm.yaml").write_text(yaml.safe_dump({"algorithm": {**spec, "modules": [module]}}))
-    scenario = {"name": "class-incremental", "rounds": 5, "class_order": "shuffled_3"}
-    exam = {"dataset": {"name": "digits"}, "scenario": scenario, "metrics": ["accuracy"]}
-    (folder / "testenv.yaml").write_text(yaml.safe_dump({"testenv": exam}))
-    job = {
-        "name": "mammoth",
-        "workspace": str(folder / "workspace"),
-        "testenv": "testenv.yaml",
-        "seeds": [0],
-        "test_object": {"type": "algorithms", "algorithms": [{"name": "theirs", "url": "algorithm.yaml"}]},
-        "rank": {"sort_by": [{"accuracy": "descend"}]},
-    }
-    (folder / "job.yaml").write_text(yaml.safe_dump({"benchmarkingjob": job}))
-    [found] = ianvs.run(folder / "job.yaml")
+    url = str(root / "models" / f"{file}.py")
+    [found] = ianvs.run(others_job(folder, "mammoth", url, name, given, python=sys.executable))
     return found
 
 
