@@ -112,7 +112,7 @@ class Worker:
                 raise _BUILTIN[error.kind](str(error)) from None
             raise
         except Gone:
-            _shared.cache_clear()
+            _shared.cache_clear()  # the next plugin is not to find a worker that is gone
             code = self._process.wait()
         if code < 0:
             signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

@@ -23,7 +23,7 @@ class Lock:
     """python: the minor version. packages: name==version, sorted. Where they lie does not count."""
 
     python: str
-    packages: list[str]
+    packages: tuple[str, ...]
 
     @property
     def identity(self) -> str:
@@ -50,7 +50,7 @@ def _lock(python: str) -> Lock:
     try:
         done = subprocess.run([python, "-I", "-S", str(WORKER), "versions"], capture_output=True, timeout=_SECONDS)
         told: dict[str, Any] = json.loads(done.stdout)
-        return Lock(told["python"], told["packages"])
+        return Lock(told["python"], tuple(told["packages"]))
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         said = str(error)
         if isinstance(error, ValueError):

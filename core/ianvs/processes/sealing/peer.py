@@ -46,7 +46,23 @@ class Message(NamedTuple):
 Handler = Callable[[str, Message], Message | None]
 
 
-class Peer:
+class Caller:
+    """Whoever answers calls: `ask` and `note` are its own. Raises the error that a call was answered with."""
+
+    def ask(self, name: str, told: Message) -> Message:
+        """The reply to a call."""
+        raise NotImplementedError
+
+    def note(self, name: str, body: Mapping[str, object]) -> None:
+        """Say something that needs no reply."""
+        raise NotImplementedError
+
+    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
+        """`ask`, of what needs no more than JSON values and files."""
+        return self.ask(name, Message(body or {}, tuple(files)))
+
+
+class Peer(Caller):
     """One end. `handler` answers the calls of the other: it is given the name of the call, and what came with it."""
 
     def __init__(self, end: socket.socket, handler: Handler) -> None:
@@ -55,26 +71,19 @@ class Peer:
     def close(self) -> None:
         self._end.close()
 
-    def call(
-        self,
-        name: str,
-        body: Mapping[str, object] | None = None,
-        files: Sequence[int] = (),
-        held: bytes | bytearray = b"",
-    ) -> Message:
+    def ask(self, name: str, told: Message) -> Message:
         """The reply. Raises the error that the other process answered with, and Gone if it does not answer."""
-        self._send({"call": name, "with": body or {}}, files, held)
+        self._send({"call": name, "with": told.body}, told.files, told.held)
         while True:
-            told, came, more = self._receive()
-            if "call" in told:
-                self._answer(told, came, more)
-            elif "error" in told:
-                raise _error(told["error"], told.get("message"))
-            elif "reply" in told:
-                return Message(_mapping(told["reply"]), came, more)
+            said, came, more = self._receive()
+            if "call" in said:
+                self._answer(said, came, more)
+            elif "error" in said:
+                raise _error(said["error"], said.get("message"))
+            elif "reply" in said:
+                return Message(_mapping(said["reply"]), came, more)
 
     def note(self, name: str, body: Mapping[str, object]) -> None:
-        """Say something that needs no reply."""
         self._send({"note": name, "with": body})
 
     def serve(self) -> None:

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from ianvs.base.errors import IanvsError, Place, Problem
 from ianvs.config.contracts import contract_named
 from ianvs.config.spec import AlgorithmSpec
-from ianvs.processes.interpreters.lock import lock_of
+from ianvs.processes.interpreters.lock import Lock, lock_of
 from ianvs.running.scheduler.checks import Preflight
 
 
 def interpreter_problems(preflight: Preflight) -> Iterator[Problem]:
     """Each is started, and its versions are told."""
-    users: dict[str, list[str]] = {}
+    users: dict[Lock, list[str]] = {}
     for algorithm in preflight.job.algorithms:
         key = "environment" if algorithm.environment is not None else "python"
         message = _misplaced(algorithm, key)
         if not message and algorithm.python is not None:
             try:
                 lock = lock_of(algorithm)
-                users.setdefault(str(lock), []).append(algorithm.name)
+                users.setdefault(lock, []).append(algorithm.name)
                 if not any(one.startswith("numpy==") for one in lock.packages):
                     message = f"the interpreter of {algorithm.name} has no numpy, in which data are handed over. "
                     message += "Add numpy to its list." if key == "environment" else "Install it there."
@@ -26,9 +26,9 @@ def interpreter_problems(preflight: Preflight) -> Iterator[Problem]:
                 message = str(error)
         if message:
             yield Problem(message, algorithm.places.get(key) or Place(algorithm.file))
-    for versions, (first, *others) in users.items():
+    for lock, (first, *others) in users.items():
         more = f" and {len(others)} more" if others else ""
-        preflight.listener.said_of(f"the interpreter of {first}{more}", versions)
+        preflight.listener.said_of(f"the interpreter of {first}{more}", str(lock))
 
 
 def _misplaced(algorithm: AlgorithmSpec, key: str) -> str:

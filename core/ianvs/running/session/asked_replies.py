@@ -5,16 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ianvs.plugins.contract import Adapter
-from ianvs.processes.sealing.peer import Message
+from ianvs.processes.sealing.peer import Caller, Message
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.learner_messages import AdapterTold, Replied, ReplyCall
-from ianvs.running.session.session import Keeper
 
 
 class AskedReplies:
     """See ianvs.plugins.contract.Generation. asked: whether it was."""
 
-    def __init__(self, keeper: Keeper, engine: str) -> None:
+    def __init__(self, keeper: Caller, engine: str) -> None:
         self._keeper, self.engine, self.asked = keeper, engine, False
 
     def __call__(

@@ -12,6 +12,7 @@ from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import Told, TrainView
+from ianvs.processes.sealing.peer import Caller
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, unpacked
 from ianvs.running.session.checked_answers import alike, checked_answers
 from ianvs.running.session.modules import AuthorsModule, Modules, start_generators
@@ -25,7 +26,7 @@ class AskedSession(Protocol):
     seed: int
     kind: DataType
     who: str
-    keeper: Any
+    keeper: Caller
     paradigm: Paradigm
     modules: Modules
 
@@ -71,7 +72,7 @@ def asked_chunks(session: AskedSession) -> Iterator[tuple[View, Mapping[str, Any
         first = False
         writer = ArrayWriter()
         said = writer.told({"chunk": body["chunk"], "labels": writer.values(labels), "who": session.who})
-        reply = session.keeper.call("answered", said.body, said.files, said.held)
+        reply = session.keeper.ask("answered", said)
         for file in said.files:
             os.close(file)
         if (told := reply.body["told"]) is not None:

@@ -23,7 +23,7 @@ from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.questions import questions_of
 from ianvs.exam.scenarios.views import TestView, TrainView
-from ianvs.processes.sealing.peer import Gone, Message, RemoteError
+from ianvs.processes.sealing.peer import Caller, Gone, Message, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
@@ -32,7 +32,7 @@ from ianvs.running.session.asked_replies import AskedReplies
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.learner_messages import Answer, Ready, State
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
-from ianvs.running.session.session import Brief, CaseSession, Keeper
+from ianvs.running.session.session import Brief, CaseSession
 from ianvs.store import StoredModule
 
 _CLOSED = (
@@ -65,7 +65,7 @@ class LearnerHost:
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         self._opened: CaseSession | None = None
-        self._keeper: Keeper
+        self._keeper: Caller
         self._saved: list[StoredModule] | None = None
         self._answers: Iterator[tuple[Predictions, bool]]
         self._orders: Mapping[str, _Order] = {
@@ -80,7 +80,7 @@ class LearnerHost:
             "more": self._more,
         }
 
-    def connect(self, keeper: Keeper) -> None:
+    def connect(self, keeper: Caller) -> None:
         """keeper: whom the session asks for data."""
         self._keeper = keeper
         if self._opened is not None:

@@ -5,7 +5,7 @@ import shutil
 import socket
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from ianvs.base.errors import PluginError
 from ianvs.processes.proc import children, own_cpu_seconds, threads
 from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
-from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
+from ianvs.processes.sealing.peer import Caller, Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
 from ianvs.processes.sealing.seccomp import filters
 from ianvs.processes.sealing.sibling import can_fork_siblings
@@ -51,26 +51,20 @@ class Model:
     folder: Path | None = None
 
 
-class _Direct:
+class _Direct(Caller):
     """Calls a handler of this process."""
 
-    def __init__(self, handler: Callable[[str, Message], Message | None]) -> None:
+    def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    def call(
-        self,
-        name: str,
-        body: Mapping[str, object] | None = None,
-        files: Sequence[int] = (),
-        held: bytes | bytearray = b"",
-    ) -> Message:
-        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)), held)) or Message({})
+    def ask(self, name: str, told: Message) -> Message:
+        return self._handler(name, told._replace(files=tuple(map(os.dup, told.files)))) or Message({})
 
     def note(self, name: str, body: Mapping[str, object]) -> None:
         self._handler(name, Message(body))
 
 
-Answering = AbstractContextManager[tuple[Peer | _Direct, int]]
+Answering = AbstractContextManager[tuple[Caller, int]]
 """(whom to ask, process id) while it is entered, once."""
 
 
@@ -84,7 +78,7 @@ class Learner:
 
     walls: tuple[str, ...] = ("files",)
 
-    def __init__(self, request: CaseRequest, peer: Peer | _Direct, scratch: Path) -> None:
+    def __init__(self, request: CaseRequest, peer: Caller, scratch: Path) -> None:
         self.missing: set[str] = set()
         self.denied: Counter[str] = Counter()
         self._request, self._peer, self._scratch = request, peer, scratch
@@ -136,7 +130,7 @@ class Learner:
             self._stated("restore", {**told, "taught": taught, "anew": anew})
 
     @contextmanager
-    def answering(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
+    def answering(self, model: Model) -> Iterator[tuple[Caller, int]]:
         """(whom to ask, process id) of who answers as the learner is now, which was saved as `model`."""
         self.asked.add("none")
         with self.itself() as found:
@@ -243,7 +237,7 @@ class SealedLearner(Learner):
             self.spent = self._timer.stop()
 
     @contextmanager
-    def answering(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
+    def answering(self, model: Model) -> Iterator[tuple[Caller, int]]:
         if self.adapts:
             self.asked.add("none")
             yield self._end, self.pid
@@ -313,7 +307,7 @@ class SealedLearner(Learner):
         return self.ready.device == "cpu" and alone and can_fork_siblings()
 
     @contextmanager
-    def forked(self) -> Iterator[tuple[Peer | _Direct, int]]:
+    def forked(self) -> Iterator[tuple[Caller, int]]:
         """Who answers as it is now; only where it `can_be_compared`."""
         with ExitStack() as still, self._spawner.copy_folder(self.pid) as folder:
             ours, theirs = socket.socketpair()
@@ -325,7 +319,7 @@ class SealedLearner(Learner):
                 yield copy.calls, copy.pid
 
     @contextmanager
-    def fresh(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
+    def fresh(self, model: Model) -> Iterator[tuple[Caller, int]]:
         """Who answers as it comes back from what was saved."""
         with ExitStack() as still, self._lent(model) as told:
             end, _, _ = self._spawner.spawn(self._brief, self._folders, [Path(told["folder"])], copy=True)

@@ -7,12 +7,12 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.seeding import generator
@@ -23,7 +23,7 @@ from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import Told, TrainView
 from ianvs.plugins.signature import Late
-from ianvs.processes.sealing.peer import Message
+from ianvs.processes.sealing.peer import Caller, Message
 from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.asked_stream import asked_chunks
@@ -47,19 +47,6 @@ class Brief:
     classes: tuple[str, ...]
     rules: Rules
     streams: bool
-
-
-class Keeper(Protocol):
-    """Whom a session asks for data (ianvs.processes.sealing.peer.Peer)."""
-
-    def call(
-        self,
-        name: str,
-        body: Mapping[str, object] | None = None,
-        files: Sequence[int] = (),
-        held: bytes | bytearray = b"",
-    ) -> Message: ...
-    def note(self, name: str, body: Mapping[str, object]) -> None: ...
 
 
 @dataclass
@@ -103,7 +90,7 @@ class CaseSession:
         self.modules = Modules(request.algorithm, request.case, brief.rules)
         self.valid: TrainView | None = None  # the held-out part of the round
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
-        self.keeper: Keeper
+        self.keeper: Caller
         self.paradigm, self._brief = paradigm, brief
         self._device, self._folder, self._threads = device, folder, request.threads
         self._fed: dict[int, _Fed] = {}  # open views by id
