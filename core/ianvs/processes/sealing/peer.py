@@ -20,6 +20,7 @@ from ianvs.base.errors import IanvsError
 _HEADER = struct.Struct("<QI")  # bytes of the words, and of what is held behind them
 _MOST = 1 << 28  # bytes of a message
 _MOST_FILES = 8
+_FLAGS = int(socket.MSG_WAITALL | getattr(socket, "MSG_CMSG_CLOEXEC", 0))  # a number: an enum's `|` takes a microsecond
 
 
 class Gone(Exception):  # noqa: N818 - what it says may be in good order
@@ -141,9 +142,7 @@ class Peer(Caller):
     def _header(self) -> tuple[bytes, tuple[int, ...]]:
         size = socket.CMSG_SPACE(_MOST_FILES * array.array("i").itemsize)
         try:
-            header, extra, _, _ = self._end.recvmsg(
-                _HEADER.size, size, socket.MSG_WAITALL | getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-            )
+            header, extra, _, _ = self._end.recvmsg(_HEADER.size, size, _FLAGS)
         except OSError as error:
             raise Gone from error
         if len(header) < _HEADER.size:
