@@ -1,7 +1,7 @@
 """A case of another library's method that is killed in the middle of a round goes on to the scores it would have had.
 
-Each needs its library: Avalanche in this interpreter, or a checkout that $MAMMOTH or $PILOT names ($PILOT_PYTHON: the
-interpreter of PILOT's packages).
+Each needs its library: Avalanche in this interpreter or in that of $AVALANCHE_PYTHON, or a checkout that $MAMMOTH or
+$PILOT names ($PILOT_PYTHON: the interpreter of PILOT's packages).
 """
 
 import json
@@ -24,7 +24,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 def _avalanche(folder: Path, workspace: str) -> Path:
     url = str(REPOSITORY / "testalgorithms" / "adapters" / "avalanche" / "digit_strategies.py")
-    return others_job(folder, "avalanche", url, "replay", {"epochs": 9}, workspace=workspace, rounds=2)
+    python = os.environ.get("AVALANCHE_PYTHON")
+    return others_job(folder, "avalanche", url, "replay", {"epochs": 9}, python=python, workspace=workspace, rounds=2)
 
 
 def _mammoth(folder: Path, workspace: str) -> Path:
@@ -42,7 +43,11 @@ def _pilot(folder: Path, workspace: str) -> Path:
 
 
 LIBRARIES = {
-    "avalanche": (_avalanche, find_spec("avalanche") is not None, "install avalanche-lib 0.6"),
+    "avalanche": (
+        _avalanche,
+        "AVALANCHE_PYTHON" in os.environ or find_spec("avalanche") is not None,
+        "install avalanche-lib 0.6, or set AVALANCHE_PYTHON to an interpreter that has it",
+    ),
     "mammoth": (_mammoth, "MAMMOTH" in os.environ, "set MAMMOTH to a checkout of Mammoth 7ab9db9"),
     "pilot": (_pilot, "PILOT" in os.environ, "set PILOT to a checkout of LAMDA-PILOT 5240714"),
 }
