@@ -1,8 +1,11 @@
 """The engine for a debugger: every task runs in this very process, one after the other."""
 
+import contextlib
 import os
+import tempfile
 import traceback
 from collections import deque
+from collections.abc import Iterator
 
 from ianvs.processes.engines.engine import Engine, Event, Task, TaskReporter, Workload, call_target, preload_modules
 
@@ -11,7 +14,8 @@ class InlineEngine(Engine):
     """Runs everything in this process: breakpoints work, prints are seen. A plugin that kills its process takes the
     job with it.
 
-    What is to be loaded is imported before the first task, whose seconds would contain it otherwise.
+    What is to be loaded is imported before the first task, whose seconds would contain it otherwise. Temporary files of
+    a task go with it, as they do elsewhere.
     """
 
     slots = 1
@@ -44,7 +48,8 @@ class InlineEngine(Engine):
         self._events.append(Event(task.key, "started", os.getpid()))
         code = 0
         try:
-            result = call_target(task.target)(task.argument, TaskReporter(task.key, self._events.append))
+            with _temporary_files():
+                result = call_target(task.target)(task.argument, TaskReporter(task.key, self._events.append))
             if result is not None:
                 self._events.append(Event(task.key, "result", result))
         except SystemExit as error:
@@ -53,3 +58,14 @@ class InlineEngine(Engine):
             traceback.print_exc()
             code = 1
         self._events.append(Event(task.key, "ended", code))
+
+
+@contextlib.contextmanager
+def _temporary_files() -> Iterator[None]:
+    """Whoever asks `tempfile` for some gets them in a folder that goes."""
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="ianvs-", ignore_cleanup_errors=True) as tempfile.tempdir:
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
