@@ -27,15 +27,12 @@ def refused(said: str, copy: Path) -> tuple[str, str]:
         return "ours", shortened(lines[-1], copy)  # a command of ours says errors in a line
     placed = [line for line in lines if _PLACE.match(line)]
     lacking = [found for line in placed for found in _MISSING.findall(line)]
-    names = [name for name, advice in lacking if _OWN not in advice]
-    names += [name for line in placed for name in _IMPORT.findall(line)]
+    lacking += [(name, "") for line in placed for name in _IMPORT.findall(line)]
     if others := [line for line in placed if not _MISSING.search(line) and not _IMPORT.search(line)]:
-        data = others[0].startswith(".data/")
-        return "data" if data else "checkout", shortened(others[0], copy)
+        return "data" if others[0].startswith(".data/") else "checkout", shortened(others[0], copy)
     if own := [name for name, advice in lacking if _OWN in advice]:
         return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(own))}"
-    if names:
-        packages = dict.fromkeys(name.partition(".")[0] for name in names)
+    if packages := dict.fromkeys(name.partition(".")[0] for name, _ in lacking):
         return "package", f"packages: {', '.join(packages)}"
     return "checkout", shortened((lines or ["nothing was said"])[-1], copy)
 
