@@ -151,7 +151,7 @@ def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_
         (".run/job.yaml:8:1: there is no file x.py.", ("checkout", "there is no file x.py.")),
         (".data/train.jsonl:2:1: no 'answer'.", ("data", ".data/train.jsonl:2:1: no 'answer'.")),
     ):
-        assert tuple(refused(said, tmp_path).values()) == who
+        assert refused(said, tmp_path) == who
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -163,17 +163,8 @@ class Knowledge:
             method = "predict"
         # In Ianvs the signature of predict decides what predict_score and predict_cloud are handed.
         keywords = {name: value for name, value in keywords.items() if accepts(model.instance.predict, name)}
-        tasks = []
-        for source, record in zip(sources, models, strict=False):
-            if isinstance(record.model, str):
-                with case.calling("basemodel", "load"):
-                    model.load(record.model)
-            answering = model if isinstance(record.model, str) else Estimator(record.model)
-            task = Task(record.entry, source)
-            with case.calling("basemodel", method):
-                task.result = answering.predict(source.x, method, **keywords)
-            task.model = record
-            tasks.append(task)
+        pairs = zip(sources, models, strict=False)
+        tasks = [answered(case, model, record, source, source.x, method, **keywords) for source, record in pairs]
         return self._integrated(case, tasks), tasks
 
     def _allocated(self, case: Case, data: BaseDataSource) -> tuple[BaseDataSource, ArrayLike]:
@@ -217,6 +208,20 @@ class Knowledge:
         for task in tasks:
             results.update(zip(task.samples.inx, task.result, strict=False))
         return as_array([results[i] for i in sorted(results)])
+
+
+def answered(
+    case: Case, model: Estimator, record: Model, samples: object, x: object, method: str = "predict", **keywords: object
+) -> Task:
+    """The task of `samples`, with what the model of `record` says of x: `model`, which loads it, or its instance."""
+    if isinstance(record.model, str):
+        with case.calling("basemodel", "load"):
+            model.load(record.model)
+    task, answering = Task(record.entry, samples), model if isinstance(record.model, str) else Estimator(record.model)
+    with case.calling("basemodel", method):
+        task.result = answering.predict(x, method, **keywords)
+    task.model = record
+    return task
 
 
 def _joined(*parts: NDArray[Any] | None) -> NDArray[Any]:

@@ -16,7 +16,6 @@ from ianvs.base.errors import DataError, Place, Problem, one_line, shown_path
 from ianvs.base.secrets import is_secret
 from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
-from ianvs.exam import data
 from ianvs.kubeedge.needed_packages import missing_packages, registered_names, unset_keys
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import (
@@ -27,7 +26,6 @@ from ianvs.kubeedge.yaml.file_models import (
     SCHEMES,
 )
 from ianvs.kubeedge.yaml.settings import ExamSettings
-from ianvs.processes.isolated import Unanswered, ask_isolated
 
 _BUILT_IN: dict[str, tuple[str, ...]] = {  # of the types whose modules have a file, the names that need none
     **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ()),
@@ -41,6 +39,7 @@ _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
 def data_problems(job: JobSpec) -> Iterator[Problem]:
     """What is wrong with the files of samples that the paradigms read."""
+    from ianvs.exam import data
     from ianvs.kubeedge import datafiles
 
     for exam in job.testenvs:
@@ -113,7 +112,8 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
 
 def import_problems(job: JobSpec) -> Iterator[Problem]:
     """What importing the files of modules and metrics shows, each algorithm's in a process of its own."""
-    seconds = job.limits.check_seconds
+    from ianvs.processes.isolated import Unanswered, ask_isolated
+
     for exam in job.testenvs:
         for algorithm in job.algorithms:
             place = algorithm.place or Place(algorithm.file)
@@ -121,7 +121,8 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
                 below = Path(folder)
                 work = work_of(ContractCase(algorithm, exam, {}, 0, (), below, below, job.working_directory))
                 try:
-                    found = ask_isolated("ianvs.kubeedge.run:problems", (work, metrics_of(exam.metrics)), seconds)
+                    question = work, metrics_of(exam.metrics)
+                    found = ask_isolated("ianvs.kubeedge.run:problems", question, job.limits.check_seconds)
                 except Unanswered as error:
                     found = [f"importing its files {error}" + ("" if error.overran else ".")]
             yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)
@@ -132,15 +133,19 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
 
 def code_problems(job: JobSpec) -> Iterator[Problem]:
     """Syntax, names that nothing registers, and packages that are not installed; nothing is imported."""
+    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     # Where modules and metrics look for what they import.
-    urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
+    urls = [Path(module.url) for module in modules if module.url]
     home = [job.working_directory] if job.working_directory else []
     folders = list(dict.fromkeys([*(url.parent for url in urls), *home]))
     seen: set[tuple[Path, str]] = set()
     files: list[Path] = []
-    for what, name, url, place in _plugins(job):
+    plugins: list[tuple[str, ModuleSpec | MetricSpec]] = [(module.type, module) for module in modules]
+    plugins += [("metric", metric) for exam in job.testenvs for metric in exam.metrics]
+    for what, plugin in plugins:
+        name, url = plugin.name, Path(plugin.url or "")
         file = url / "__init__.py" if url.is_dir() else url
-        if (url, name) in seen or not file.is_file():
+        if plugin.url is None or (url, name) in seen or not file.is_file():
             continue
         seen.add((url, name))
         if (syntax := _syntax(file)) is not None:
@@ -150,16 +155,15 @@ def code_problems(job: JobSpec) -> Iterator[Problem]:
         names = registered_names(file, folders)
         if names is not None and name not in names:
             there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
-            yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", place)
+            yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", _place(plugin))
     for key, path, line in unset_keys(files, folders):
         message = f"the variable {key}, which is read here, is not set. {_EXPORT}"
         yield Problem(message, Place(path, line, 1), warning=True)
-    for algorithm in job.algorithms:
-        for module in algorithm.modules:
-            for name, values in module.grid:
-                for key in (str(value) for value in values if name.endswith("_env") and is_secret(name)):
-                    if not os.environ.get(key):
-                        yield Problem(f"{name}: the variable {key} is not set. {_EXPORT}", module.place, warning=True)
+    for module in modules:
+        for name, values in module.grid:
+            named = map(str, values if name.endswith("_env") and is_secret(name) else ())
+            for key in (key for key in named if not os.environ.get(key)):
+                yield Problem(f"{name}: the variable {key} is not set. {_EXPORT}", module.place, warning=True)
     lacking = missing_packages(list(dict.fromkeys(files)), folders)
     for missing in lacking:
         where = "a function in " if missing.lazily else ""
@@ -170,18 +174,6 @@ def code_problems(job: JobSpec) -> Iterator[Problem]:
     if read and not known:
         message = f"a json of samples is read by '{_READS_JSON}', which is not to be found."
         yield Problem(f"{message} Install it (pip install {_READS_JSON}).", read[0].place)
-
-
-def _plugins(job: JobSpec) -> Iterator[tuple[str, str, Path, Place | None]]:
-    """(what it is, name, file or folder, where it is named) of all modules and metrics that have a url."""
-    for algorithm in job.algorithms:
-        for module in algorithm.modules:
-            if module.url is not None:
-                yield module.type, module.name, Path(module.url), _place(module)
-    for exam in job.testenvs:
-        for metric in exam.metrics:
-            if metric.url is not None:
-                yield "metric", metric.name, metric.url, _place(metric)
 
 
 def _place(named: ModuleSpec | MetricSpec) -> Place | None:

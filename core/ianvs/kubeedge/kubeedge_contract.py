@@ -10,8 +10,9 @@ from ianvs.config.contracts import Contract, ContractCase, ContractResult, Metri
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
+from ianvs.kubeedge import kubeedge_checks
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
 from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
@@ -47,25 +48,10 @@ class KubeEdge(Contract):
         higher = None if spec.name in ("MATRIX", "samples_transfer_ratio") else spec.name != "forget_rate"
         return MetricFacts(known[spec.name], spec.name == "MATRIX", higher)
 
-    def data_problems(self, job: JobSpec) -> Iterable[Problem]:
-        from ianvs.kubeedge.kubeedge_checks import data_problems
-
-        return data_problems(job)
-
-    def setting_problems(self, job: JobSpec) -> Iterable[Problem]:
-        from ianvs.kubeedge.kubeedge_checks import setting_problems
-
-        return setting_problems(job)
-
-    def code_problems(self, job: JobSpec) -> Iterable[Problem]:
-        from ianvs.kubeedge.kubeedge_checks import code_problems
-
-        return code_problems(job)
-
-    def import_problems(self, job: JobSpec) -> Iterable[Problem]:
-        from ianvs.kubeedge.kubeedge_checks import import_problems
-
-        return import_problems(job)
+    data_problems = staticmethod(kubeedge_checks.data_problems)
+    setting_problems = staticmethod(kubeedge_checks.setting_problems)
+    code_problems = staticmethod(kubeedge_checks.code_problems)
+    import_problems = staticmethod(kubeedge_checks.import_problems)
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
         facts: dict[str, object] = dict(vars(exam.settings))
@@ -88,11 +74,9 @@ class KubeEdge(Contract):
 
     def table(self, columns: Table) -> Table:
         """Ianvs's columns in its order and under its names, then ours."""
-        own = ("module", "metric", "hyperparameter")
-        theirs = [
-            (kind, key, key if kind in own else kind) for each in _KINDS for kind, key, _ in columns if kind == each
-        ]
-        return [*theirs, *(column for column in columns if column[0] not in _KINDS)]
+        own, order = ("module", "metric", "hyperparameter"), {kind: place for place, kind in enumerate(_KINDS)}
+        known = sorted(columns, key=lambda column: order.get(column[0], len(order)))
+        return [(kind, key, key if kind in own else kind if kind in order else title) for kind, key, title in known]
 
     def tables(self, results: "Iterable[CaseResult]", rank: RankSpec) -> Mapping[str, str]:
         from ianvs.kubeedge.exact_tables import exact_tables

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,8 @@ PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead 
 _MOST = 20_000  # entries of a plugin's folder that are looked through for a module that is not found
 _READS = re.compile(r"(?:os\.)?(?:environ\[|environ\.get\(|getenv\()'(\w+)'[])]")  # a variable, with no default
 _OPTIONAL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
-_DISTRIBUTIONS: dict[str, str] = json.loads(Path(__file__).with_name("known_packages.json").read_bytes())
+_KNOWN = json.loads(Path(__file__).with_name("known_packages.json").read_bytes())
+_DISTRIBUTIONS: dict[str, str] = {**{name: name for name in _KNOWN["called_the_same"]}, **_KNOWN["called_otherwise"]}
 """What `pip install` takes, by what is imported. No other is advised: strangers register names that are guessed."""
 
 
@@ -51,12 +53,9 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
     found: dict[str, Missing] = {}
     near = list(dict.fromkeys(file.parent for file in files))
     search = [str(folder) for folder in (*near, *folders)]
+    there = partial(_there, folders=search)
     for file, one in _reached(files, search):
-        if (
-            not one.name
-            or _there(one.name, search)
-            or (one.instead and all(_there(name, search) for name in one.instead))
-        ):
+        if not one.name or there(one.name) or (one.instead and all(map(there, one.instead))):
             continue
         name, remedy = _remedy(one.name, near, search)
         before = found.get(remedy)
@@ -175,13 +174,8 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
     examples = [one for folder in near[:1] for one in folder.parents if one.name == "examples"]  # of a checkout
     for folder in (*near, *examples[:1]) if not places else ():
-        walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))
-        some = islice(walk, _MOST * (10 if folder in examples else 1))
-        found = [
-            where / name
-            for where, name in ((folder.parent, folder.name), *some)
-            if name.split("-")[0] in (top, f"{top}.py")
-        ]
+        some = islice(folder.rglob("*"), _MOST * (10 if folder in examples else 1))
+        found = [path for path in (folder, *some) if path.name.split("-")[0] in (top, f"{top}.py")]
         if wheel := next((path for path in found if path.suffix == ".whl"), None):
             return top, f"The checkout brings it: pip install {wheel}."
         places += (found := sorted(path for path in found if path.name in (top, f"{top}.py")))

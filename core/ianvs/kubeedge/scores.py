@@ -82,9 +82,8 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
     wanted: dict[str, Value] = {}
     warnings = []
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
-    exact: dict[str, object] = {metric.name: None for metric in metrics}
+    exact: dict[str, object] = {metric.name: values.get(metric.name) for metric in metrics}
     for metric in ours:
-        exact[metric.name] = values.get(metric.name)
         wanted.update({name: values[name] for name in (metric.name, f"Ianvs_{metric.name}") if name in values})
         if not matrices if metric.name == "MATRIX" else values[metric.name] is None:
             warnings.append(f"{outcome['paradigm']} gave no {metric.name} in this case: its cell is empty.")

@@ -76,14 +76,8 @@ class Snapshot:
             return f"{changed[0]} changed, which is no part of an instance"
         environment = {k: v for k, v in os.environ.items() if self._environment.get(k) != v}
         try:
-            stored = pickle.dumps(
-                {
-                    "content": content,
-                    "random": _random_states(),
-                    "environment": environment,
-                    "files": self._files(),
-                }
-            )
+            all_else = {"random": _random_states(), "environment": environment, "files": self._files()}
+            stored = pickle.dumps({"content": content, **all_else})
         except Exception as error:  # authors' objects raise what they like
             return f"a module can't be pickled: {type(error).__name__}: {error}"
         write_atomic(self._path, stored)

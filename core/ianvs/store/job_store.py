@@ -252,16 +252,14 @@ def _with(study: Study, value_of: Callable[[str, Any], Any]) -> Study:
 def foreign_tables(folder: Path) -> dict[Path, list[dict[str, str]]]:
     """Of rank/ in a job's folder: tables with rows of another program, and these. All of ours say how many Seeds."""
     found = {}
-    for name in ("all_rank.csv", "selected_rank.csv"):
-        with suppress(OSError, UnicodeDecodeError, csv.Error), (folder / "rank" / name).open(newline="") as stream:
+    for path in (folder / "rank" / name for name in ("all_rank.csv", "selected_rank.csv")):
+        with suppress(OSError, UnicodeDecodeError, csv.Error), path.open(newline="") as stream:
             table = csv.reader(stream)
             titles = next(table, [])
             at = next((place for place, title in enumerate(titles) if title.casefold() == "seeds"), None)
             rows = [row for row in table if row and (at is None or len(row) <= at or not row[at])]
             if rows or at is None:
-                found[folder / "rank" / name] = [
-                    dict(zip_longest(titles, row[: len(titles)], fillvalue="")) for row in rows
-                ]
+                found[path] = [dict(zip_longest(titles, row[: len(titles)], fillvalue="")) for row in rows]
     return found
 
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.cli.parser import add_command, positive
 
-if TYPE_CHECKING:
-    from ianvs.cli.ianvs_examples.one_example import Example, Limits
-
 _ACTION = Path(__file__).with_name("action.yaml")
+_JOB = re.compile(rb"^benchmarkingjob\s*:", re.MULTILINE)
 
 
 def add_examples(commands: argparse._SubParsersAction[Any]) -> None:
@@ -43,81 +36,31 @@ def _examples(options: argparse.Namespace) -> int:
         print(_ACTION.read_text(encoding="utf-8"), end="")
         return 0
     from ianvs.cli.ianvs_examples.examples_table import write_table
-    from ianvs.cli.ianvs_examples.one_example import Limits
+    from ianvs.cli.ianvs_examples.one_example import Example, Limits, tried
+    from ianvs.results.stored.provenance import output_of
 
     if options.checkout is None or not options.checkout.is_dir():
         raise IanvsError(f"there is no folder {options.checkout}. Name a checkout of KubeEdge Ianvs.")
     checkout, out = options.checkout.resolve(), options.out.resolve()
     if out.is_relative_to(checkout):
         raise IanvsError(f"{shown_path(out)} is in the checkout, which stays as it is. Give --out another folder.")
-    jobs = [job for job in _jobs(checkout) if not options.only or options.only in str(job)]
+    files = sorted(file for kind in ("*.yaml", "*.yml") for file in checkout.rglob(kind) if ".git" not in file.parts)
+    jobs = [file.relative_to(checkout) for file in files if _JOB.search(file.read_bytes())]
+    jobs = [job for job in jobs if not options.only or options.only in str(job)]
     if not jobs:
         raise IanvsError(
             f"no yaml below {shown_path(checkout)} has a benchmarkingjob. Name a checkout of KubeEdge Ianvs."
         )
-    (out / "jobs").mkdir(parents=True, exist_ok=True)
     limits = Limits(options.seconds, options.memory)
 
     def one(job: Path) -> Example:
-        row = _tried_before(job, checkout, out, limits, options.rerun)
+        row = tried(job, checkout, out / "jobs", limits, options.rerun)
         print(f"{job}: {'finishes' if row.finishes else row.missing}", file=sys.stderr, flush=True)
         return row
 
     with ThreadPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(one, jobs))
-    print(write_table(rows, out, _commit(checkout)))
+    commit = output_of(["git", "-C", str(checkout), "log", "-1", "--format=%h"])
+    print(write_table(rows, out, f"{checkout.name}, commit {commit}" if commit else checkout.name))
     print(f"files: {shown_path(out / 'examples.md')}, examples.csv, badge.json; logs in {shown_path(out / 'jobs')}")
     return 0
-
-
-def _jobs(checkout: Path) -> list[Path]:
-    """All yaml files of the checkout that have a benchmarkingjob, relative to it."""
-    files = sorted(file for kind in ("*.yaml", "*.yml") for file in checkout.rglob(kind) if ".git" not in file.parts)
-    return [file.relative_to(checkout) for file in files if _is_job(file)]
-
-
-def _is_job(file: Path) -> bool:
-    return re.search(rb"^benchmarkingjob\s*:", file.read_bytes(), re.MULTILINE) is not None
-
-
-def _tried_before(job: Path, checkout: Path, out: Path, limits: Limits, again: bool) -> Example:
-    """What is stored of the job if its example's files are the same, else what trying it shows."""
-    from ianvs.cli.ianvs_examples.one_example import Example, tried
-
-    folder = out / "jobs" / re.sub(r"\W+", "_", str(job.with_suffix("")))
-    stored, key = folder / "example.json", _digest(job, checkout, limits)
-    if stored.is_file() and not again:
-        found = json.loads(stored.read_bytes())
-        if found["key"] == key:
-            return Example(**found["example"])
-    begun = monotonic()
-    row = tried(job, checkout, folder, limits)
-    row = Example(**{**row.as_dict(), "seconds": round(monotonic() - begun, 1)})
-    stored.write_text(json.dumps({"key": key, "example": row.as_dict()}, indent=1) + "\n", encoding="utf-8")
-    return row
-
-
-def _digest(job: Path, checkout: Path, limits: Limits) -> str:
-    """Of all that decides how it goes: files of its example, limits, this Python and its packages."""
-    below = checkout.joinpath(*job.parts[:2]) if len(job.parts) > 2 else (checkout / job).parent
-    parts: Iterator[Path] = (file for file in sorted(below.rglob("*")) if file.is_file())
-    about = hashlib.sha256(repr((limits, sys.executable, sorted(_installed()))).encode())
-    for file in parts:
-        about.update(f"{file.relative_to(below)}\0".encode())
-        about.update(hashlib.sha256(file.read_bytes()).digest())
-    return about.hexdigest()
-
-
-def _installed() -> set[str]:
-    from importlib.metadata import distributions
-
-    return {f"{one.name} {one.version}" for one in distributions()}
-
-
-def _commit(checkout: Path) -> str:
-    command = ("git", "-C", str(checkout), "log", "-1", "--format=%h")
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        return f"{checkout.name}, commit {commit}"
-    except (OSError, subprocess.CalledProcessError):
-        return checkout.name

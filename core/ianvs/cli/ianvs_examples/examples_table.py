@@ -1,24 +1,15 @@
 """The table of `ianvs examples`: as Markdown, as CSV, and as a badge."""
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from ianvs.cli.ianvs_examples.one_example import Example
+from ianvs.results.comparing.comparison_text import records_csv
 
-_HEADS = (
-    "job",
-    "paradigm",
-    "starts",
-    "finishes",
-    "scores on tiny data",
-    "changed in the copy",
-    "whose",
-    "what is missing",
-)
+_HEADS = "| job | paradigm | starts | finishes | scores on tiny data | changed in the copy | whose | what is missing |"
 
 
 def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
@@ -39,16 +30,12 @@ def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
         "",
         about,
         "",
-        f"| {' | '.join(_HEADS)} |",
-        f"|{'---|' * len(_HEADS)}",
+        _HEADS,
+        f"|{'---|' * (_HEADS.count('|') - 1)}",
         *(_line(row) for row in rows),
     ]
     (folder / "examples.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(Example("").as_dict()), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row.as_dict() for row in rows)
-    (folder / "examples.csv").write_text(out.getvalue(), encoding="utf-8")
+    (folder / "examples.csv").write_text(records_csv(map(asdict, rows)), encoding="utf-8")
     color = "brightgreen" if finished == len(rows) else "yellow" if finished else "red"
     badge = {"schemaVersion": 1, "label": "examples", "message": f"{finished}/{len(rows)} finish", "color": color}
     (folder / "badge.json").write_text(json.dumps(badge) + "\n", encoding="utf-8")
@@ -56,10 +43,6 @@ def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
 
 
 def _line(row: Example) -> str:
-    marks = _mark(row.starts), _mark(row.finishes)
+    marks = ("yes" if good else "no" for good in (row.starts, row.finishes))
     cells = (row.job, row.paradigm, *marks, row.scores, row.changed, row.whose, row.missing)
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
-
-
-def _mark(good: bool) -> str:
-    return "yes" if good else "no"

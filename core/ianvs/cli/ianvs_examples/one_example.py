@@ -3,7 +3,7 @@
 All happens in a copy, in processes of `ianvs` itself: what a maintainer sees here, a user sees there.
 """
 
-import csv
+import json
 import math
 import os
 import re
@@ -13,15 +13,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
+from time import monotonic
 
+import pandas as pd
 import yaml
 
 from ianvs.base.secrets import hide_secrets
 from ianvs.cli.ianvs_examples.whose import failed, refused
+from ianvs.running.planning.named_files import content
+from ianvs.store.keys import digest
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
 
@@ -45,9 +49,6 @@ class Example:
     missing: str = ""  # in one line
     seconds: float = 0.0
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -57,15 +58,28 @@ class Limits:
     memory_mb: float
 
 
-def tried(job: Path, checkout: Path, folder: Path, limits: Limits) -> Example:
-    """`job` (relative to `checkout`) in a copy below `folder`, which keeps log.txt and the leaderboard."""
-    copy = folder / "checkout"
+def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool) -> Example:
+    """What is stored of the job if its example's files are the same, else what trying it in a copy shows.
+
+    job: relative to `checkout`. Its folder in `below` keeps example.json, log.txt and the workspace.
+    """
+    folder = below / re.sub(r"\W+", "_", str(job.with_suffix("")))
+    stored, copy = folder / "example.json", folder / "checkout"
+    example = checkout.joinpath(*job.parts[:2]) if len(job.parts) > 2 else (checkout / job).parent
+    packages = sorted(f"{one.name} {one.version}" for one in distributions())
+    key = digest([asdict(limits), sys.executable, packages, content(example)])  # all that decides how it goes
+    if stored.is_file() and not again and (found := json.loads(stored.read_bytes()))["key"] == key:
+        return Example(**found["example"])
+    begun = monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(checkout, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
     try:
-        return _tried(job, copy, folder, limits)
+        row = _tried(job, copy, folder, limits)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
+    row = replace(row, seconds=round(monotonic() - begun, 1))
+    stored.write_text(json.dumps({"key": key, "example": asdict(row)}, indent=1) + "\n", encoding="utf-8")
+    return row
 
 
 def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
@@ -73,7 +87,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     command = ("migrate", str(copy / job), "--out", str(copy / ".run"))
     status, said = _ianvs(command, os.environ, limits, folder / "log.txt")
     if status:
-        return _row(Example(str(job)), **refused(said, copy))
+        return _lacking(Example(str(job)), *refused(said, copy))
     written_files = (file.resolve() for file in sorted((copy / ".run").rglob("*.yaml")))
     files = {file: yaml.safe_load(file.read_text("utf-8")) for file in written_files}
     by_kind = {kind: (file, data[kind]) for file, data in files.items() for kind in data}
@@ -86,12 +100,12 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     try:
         exam["dataset"] = made(written, words, paradigm, copy / ".data", 0, copy / ".run")
     except UnknownLayoutError as error:
-        return _row(row, whose="data", missing=str(error))
+        return _lacking(row, "data", str(error))
     environment, stand_in = _environment(copy, (copy / job).parent)
     changed = [*shrunk(exam, algorithms), *stand_in]
     root["workspace"] = str(folder / "workspace")
     root["working_directory"] = str(copy)  # where plugins write what they name by a relative path
-    row = _row(row, changed="; ".join(changed))
+    row = replace(row, changed="; ".join(changed))
     rows: list[dict[str, float]] = []
     for draw in (0, 1):
         if draw:  # of one configuration: do its scores follow the data?
@@ -100,22 +114,22 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
             path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
         status, said = _run(file, job, copy, environment, limits)
         if status == 2:
-            return _row(row, **refused(said, copy))
-        row = _row(row, starts=True)
+            return _lacking(row, *refused(said, copy))
+        row = replace(row, starts=True)
         if status == 124:
-            return _row(row, whose="limit", missing="it took longer than --seconds")
+            return _lacking(row, "limit", "it took longer than --seconds")
         if status != 0:
-            return _row(row, **failed(folder / "workspace", copy))
+            return _lacking(row, *failed(folder / "workspace", copy))
         rows += _scores(folder / "workspace" / root["name"], [metric["name"] for metric in exam["metrics"]])
         if len(rows) > 1:
             break
         shutil.rmtree(folder / "workspace")  # a case with an equal index would count as finished
     over = "2 sets of tiny data" if draw else f"{len(rows)} configurations"
-    return _judged(_row(row, configurations=1 if draw else len(rows)), rows, over)
+    return _judged(replace(row, configurations=1 if draw else len(rows)), rows, over)
 
 
-def _row(row: Example, **facts: Any) -> Example:
-    return Example(**{**row.as_dict(), **facts})
+def _lacking(row: Example, whose: str, missing: str) -> Example:
+    return replace(row, whose=whose, missing=missing)
 
 
 def _environment(copy: Path, code: Path) -> tuple[dict[str, str], list[str]]:
@@ -126,18 +140,14 @@ def _environment(copy: Path, code: Path) -> tuple[dict[str, str], list[str]]:
     return {**os.environ, **given, **fixed, "PYTHONPATH": path}, said
 
 
-def _folders(said: str, job: Path) -> Sequence[str]:
-    """Of the folders named, that which is nearest to the job."""
-    folders = [Path(one) for one in said.split(", ")]
-    return [str(max(folders, key=lambda one: len(os.path.commonpath([one, job]))))]
-
-
 def _run(file: Path, job: Path, copy: Path, environment: dict[str, str], limits: Limits) -> tuple[int, str]:
     """(exit status, what was said) of `ianvs run`, again with the folders of packages that the try before missed."""
     options = ("--jobs", "1", "--device", "cpu", "--quiet", "--set", f"limits.memory_mb={limits.memory_mb}")
     for _ in range(_TRIES):
         status, said = _ianvs(("run", "-f", str(file), *options), environment, limits, copy.parent / "log.txt")
-        beside = [one for found in _BESIDE.findall(said) for one in _folders(found, copy / job)]
+        # Of several folders that have a package, that which is nearest to the job.
+        found = (listed.split(", ") for listed in _BESIDE.findall(said))
+        beside = [max(folders, key=lambda one: len(os.path.commonpath([one, copy / job]))) for folders in found]
         if status != 2 or not beside:
             break
         environment["PYTHONPATH"] = os.pathsep.join([*dict.fromkeys(beside), environment["PYTHONPATH"]])
@@ -146,10 +156,13 @@ def _run(file: Path, job: Path, copy: Path, environment: dict[str, str], limits:
 
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
     """(exit status, what it said) of a command of ours; 124: it was ended for the time it took."""
-    whole = [sys.executable, "-m", "ianvs", *command]
+    whole, no_core = (
+        [sys.executable, "-m", "ianvs", *command],
+        partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0)),
+    )
     process = subprocess.Popen(
-        whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(environment), start_new_session=True,
-        preexec_fn=_no_core, cwd=log.parent / "checkout", text=True, errors="replace",
+        whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=dict(environment),
+        cwd=log.parent / "checkout", start_new_session=True, preexec_fn=no_core,
     )  # fmt: skip
     try:
         said, _ = process.communicate(timeout=limits.seconds)
@@ -159,8 +172,7 @@ def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limit
         try:
             said, _ = process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
             said, _ = process.communicate()
         status = 124
     said = hide_secrets(said, environment=os.environ)
@@ -169,14 +181,10 @@ def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limit
     return status, said
 
 
-def _no_core() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def _scores(folder: Path, metrics: Sequence[str]) -> list[dict[str, float]]:
     """Of each configuration its metrics; nan: none, or no number."""
-    with (folder / "rank" / "all_rank.csv").open(encoding="utf-8", newline="") as file:
-        return [{name: _number(row.get(name, "")) for name in metrics} for row in csv.DictReader(file)]
+    table = pd.read_csv(folder / "rank" / "all_rank.csv", dtype=str).reindex(columns=list(metrics))
+    return [*table.apply(pd.to_numeric, errors="coerce").to_dict("records")]
 
 
 def _judged(row: Example, rows: Sequence[Mapping[str, float]], over: str) -> Example:
@@ -184,16 +192,9 @@ def _judged(row: Example, rows: Sequence[Mapping[str, float]], over: str) -> Exa
     columns = {name: [one[name] for one in rows] for name in rows[0]}
     finite = {name: values for name, values in columns.items() if all(map(math.isfinite, values))}
     if not finite:
-        return _row(row, whose="data", missing="it ends, but no score is a finite number on tiny data")
+        return _lacking(row, "data", "it ends, but no score is a finite number on tiny data")
     name = next((name for name, values in finite.items() if len(set(values)) > 1), next(iter(finite)))
     low, high = min(finite[name]), max(finite[name])
     if low == high:
-        return _row(row, whose="data", missing=f"it ends, but {name} is {low:.4g} in all of {over}")
-    return _row(row, finishes=True, scores=f"{name} {low:.4g} to {high:.4g} in {over}")
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+        return _lacking(row, "data", f"it ends, but {name} is {low:.4g} in all of {over}")
+    return replace(row, finishes=True, scores=f"{name} {low:.4g} to {high:.4g} in {over}")

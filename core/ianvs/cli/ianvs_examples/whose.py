@@ -20,36 +20,34 @@ _IMPORT = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _LONGEST = 260
 
 
-def refused(said: str, copy: Path) -> dict[str, str]:
+def refused(said: str, copy: Path) -> tuple[str, str]:
     """Of a job that did not start: what the checks said. copy: of the checkout."""
     lines = [line for line in said.splitlines() if not line.startswith("warning: ")]
     if re.search(r"^Traceback", said, re.MULTILINE):
-        return {"whose": "ours", "missing": shortened(lines[-1], copy)}  # a command of ours says errors in a line
+        return "ours", shortened(lines[-1], copy)  # a command of ours says errors in a line
     placed = [line for line in lines if _PLACE.match(line)]
     lacking = [found for line in placed for found in _MISSING.findall(line)]
-    names = [name for name, advice in lacking if _OWN not in advice]
-    names += [name for line in placed for name in _IMPORT.findall(line)]
+    lacking += [(name, "") for line in placed for name in _IMPORT.findall(line)]
     if others := [line for line in placed if not _MISSING.search(line) and not _IMPORT.search(line)]:
-        data = others[0].startswith(".data/")
-        return {"whose": "data" if data else "checkout", "missing": shortened(others[0], copy)}
+        return "data" if others[0].startswith(".data/") else "checkout", shortened(others[0], copy)
     if own := [name for name, advice in lacking if _OWN in advice]:
-        return {"whose": "checkout", "missing": f"files that its code imports: {', '.join(dict.fromkeys(own))}"}
-    if names:
-        packages = dict.fromkeys(name.partition(".")[0] for name in names)
-        return {"whose": "package", "missing": f"packages: {', '.join(packages)}"}
-    return {"whose": "checkout", "missing": shortened((lines or ["nothing was said"])[-1], copy)}
+        return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(own))}"
+    if packages := dict.fromkeys(name.partition(".")[0] for name, _ in lacking):
+        return "package", f"packages: {', '.join(packages)}"
+    return "checkout", shortened((lines or ["nothing was said"])[-1], copy)
 
 
-def failed(workspace: Path, copy: Path) -> dict[str, str]:
+def failed(workspace: Path, copy: Path) -> tuple[str, str]:
     """Of a job that started: of its first case that failed, the error and who raised it."""
     store = CaseStore(workspace)
     for folder in sorted(store.root.glob("*/")):
-        failure = store.failure(folder.name)
-        if failure is not None:
-            log = folder / "log.txt"
+        if (failure := store.failure(folder.name)) is not None:
+            log = store.log(folder.name)
             text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-            return {"whose": _who(failure, text, copy), "missing": shortened(_told(failure.message), copy)}
-    return {"whose": "ours", "missing": "no case has a result, and none says why"}
+            # Without the way to the error before the method.
+            said = re.sub(r"^.*?\.py\), ", "", " ".join(failure.message.split()))
+            return _who(failure, text, copy), shortened(said, copy)
+    return "ours", "no case has a result, and none says why"
 
 
 def _who(failure: Failure, log: str, copy: Path) -> str:
@@ -82,16 +80,10 @@ def _raised_by(file: Path, copy: Path) -> str:
     return f"package {after[0].removesuffix('.py')}"
 
 
-def _told(message: str) -> str:
-    """Without the way to the error before the method, in one line."""
-    return re.sub(r"^.*?\.py\), ", "", " ".join(message.split()))
-
-
 def shortened(message: str, copy: Path) -> str:
     """In one line without folders of this machine."""
     line = next((line for line in message.splitlines() if line.strip()), "")
-    short = re.sub(
-        rf"\S*?{re.escape(copy.name)}/(?=\.|examples/|\S+\.ya?ml)", "", line.replace(f"{copy.resolve()}/", "")
-    )
+    line = line.replace(f"{copy.resolve()}/", "")
+    short = re.sub(rf"\S*?{re.escape(copy.name)}/(?=\.|examples/|\S+\.ya?ml)", "", line)
     short = re.sub(r"^\.run/\S+?:\d+:\d+: ", "", short).replace("|", "/").strip()
     return short if len(short) <= _LONGEST else f"{short[: _LONGEST - 3]}..."

@@ -1,7 +1,6 @@
 """jointinference: a small model at the edge, a large one in the cloud, and a filter that decides who answers."""
 
 import copy
-import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Any
 from filelock import FileLock
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.paradigms.link import Link, size_of
+from ianvs.exam.paradigms.link import size_of
 from ianvs.kubeedge.calls import Estimator, offer
 from ianvs.kubeedge.outcome import Outcome
-from ianvs.kubeedge.paradigms.exchange import Exchange
+from ianvs.kubeedge.paradigms.exchange import Exchange, costs
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.config import Context
 from ianvs.kubeedge.yaml.file_models import HUB_NAME
@@ -49,20 +48,19 @@ def _inferred(case: Case) -> Outcome:
         results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
         measures = _routes(case, data.x, results)
     else:
-        exchange = Exchange(case, edge_model, cloud)
-        results = [_by_scheme(case, scheme, exchange, item) for item in data.x]
-        measures = _summed(exchange.measures())
+        exchanges = [Exchange(case, edge_model, cloud) for _ in data.x]
+        results = []
+        for item, exchange in zip(data.x, exchanges, strict=True):
+            with case.calling("inference_scheme", "answer"):
+                results.append(scheme.answer(item, exchange))
+        rounds = [exchange.rounds for exchange in exchanges]
+        measures = {"cloud_rounds": [len(some) for some in rounds]}
+        measures |= costs(case.work.exam, [exchange.edge_calls for exchange in exchanges], rounds)
     for type_, thing in (*case.modules.items(), ("hard_example_mining", hem)):
         if hasattr(thing, "cleanup"):
             with case.calling(type_, "cleanup"):
                 thing.cleanup()
     return Outcome(result=results, handed_test_labels=processor is not None, measures=measures)
-
-
-def _by_scheme(case: Case, scheme: Any, exchange: Exchange, item: object) -> object:
-    exchange.begin()
-    with case.calling("inference_scheme", "answer"):
-        return scheme.answer(item, exchange)
 
 
 def _load(case: Case, edge: Estimator) -> None:
@@ -105,30 +103,10 @@ def _answer(case: Case, edge: Estimator, cloud: Any, hem: Callable[..., object],
 
 
 def _routes(case: Case, items: Iterable[object], results: Sequence[Any]) -> dict[str, object]:
-    """Which results the cloud gave, the share that the edge gave alone, bytes between them, and the simulated time that
-    an answer took where the testenv has a link; nothing where results don't say.
-    """
+    """Of the mining modes: the costs of one round for each result of the cloud; nothing where results don't say."""
     if not results or not all(isinstance(result, list | tuple) and len(result) == 4 for result in results):
         return {}
-    exam = case.work.exam
-    cloud = [result[3] is not None for result in results]
-    up = [size_of(item) if sent else 0 for item, sent in zip(items, cloud, strict=True)]
-    down = [size_of(result[3]) for result in results]
-    found: dict[str, list[Any]] = {"cloud": cloud, "uploaded_bytes": up, "downloaded_bytes": down}
-    if exam.link is not None:
-        link = Link(rtt_ms=exam.link.rtt_ms, up_mbps=exam.link.up_mbps, down_mbps=exam.link.down_mbps)
-        away = [exam.cloud_ms + link.milliseconds(u, d) for u, d in zip(up, down, strict=True)]
-        found["took"] = [
-            exam.edge_ms * (result[2] is not None) + away[i] * cloud[i] for i, result in enumerate(results)
-        ]
-    return _summed(found)
-
-
-def _summed(found: dict[str, list[Any]]) -> dict[str, object]:
-    """With the share that the edge gave alone, and mean and 95th percentile of the simulated time."""
-    took, cloud = found.pop("took", []), found["cloud"]
-    summed: dict[str, object] = {**found, "edge_share": 1 - sum(cloud) / len(cloud) if cloud else None}
-    if took:
-        rank = math.ceil(0.95 * len(took)) - 1
-        summed |= {"latency_ms": sum(took) / len(took), "latency_p95_ms": sorted(took)[rank]}
-    return summed
+    edge_calls = [int(edge is not None) for _, _, edge, _ in results]
+    answered = zip(items, (result[3] for result in results), strict=True)
+    rounds = [[] if cloud is None else [(size_of(item), size_of(cloud))] for item, cloud in answered]
+    return costs(case.work.exam, edge_calls, rounds)

@@ -21,7 +21,7 @@ from ianvs.kubeedge.calls import during, offer
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.aggregation import AggClient
-from ianvs.kubeedge.provided.datasources import BaseDataSource
+from ianvs.kubeedge.provided.datasources import BaseDataSource, records
 from ianvs.store.files import write_atomic
 
 KINDS = ("model_train", "model_eval")
@@ -188,13 +188,7 @@ def _question_file(file: str, target: Path) -> str:
     path = Path(file)
     if path.suffix != ".jsonl":
         raise DataError(f"{shown_path(path)}: with if_mode_llm the data have to be a .jsonl file.")
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip():
-            try:
-                rows.append(dict(json.loads(line)))
-            except (ValueError, TypeError) as error:
-                raise DataError(f"{shown_path(path)}:{number}: this line is no json object: {error}.") from None
+    rows = [dict(row) for _, row in records(path)]
     keys = list(rows[0])[:2] if rows else []
     if len(keys) < 2:
         raise DataError(f"{shown_path(path)}:1: a line needs two keys, a question and its answer.")

@@ -12,7 +12,7 @@ import numpy as np
 from ianvs.base.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, during, offer, positionals
 from ianvs.kubeedge.datafiles import paths_and_label
-from ianvs.kubeedge.knowledge import Knowledge, source_of
+from ianvs.kubeedge.knowledge import Knowledge, answered, source_of
 from ianvs.kubeedge.outcome import Outcome, number, numbers_of
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task
@@ -226,14 +226,7 @@ def _together(case: Case, model: Estimator, sample: BaseDataSource, *modules: Ca
     tasks: list[Task] = []
     result = None
     for path in paths:
-        for record in records:
-            with case.calling("basemodel", "load"):
-                model.load(record.model)
-            task = Task(record.entry, path)
-            with case.calling("basemodel", "predict"):
-                task.result = model.predict(path, **_OF_PREDICT)
-            task.model = record
-            tasks.append(task)
+        tasks += [answered(case, model, record, path, path, **_OF_PREDICT) for record in records]
         with case.calling("inference_integrate", "call"):
             result = integrate(tasks=tasks)
     return result

@@ -79,7 +79,7 @@ def _lines(file: str | Path) -> Iterator[tuple[int, str]]:
                 yield number, line.strip()
 
 
-def _records(file: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def records(file: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The objects of a jsonl file, each with its place. Raises DataError for a line that is none."""
     for number, line in _lines(file):
         place = f"{file}:{number}"
@@ -146,7 +146,7 @@ class JsonlDataParse(BaseDataSource):
         rows = [
             (_value(record, "question", place), _value(record, "answer", place))
             for file in args
-            for place, record in _records(file)
+            for place, record in records(file)
         ]
         self.x, self.y = as_array([x for x, _ in rows]), as_array([y for _, y in rows])
 
@@ -169,7 +169,7 @@ class JSONMetaDataParse(BaseDataSource):
             for key in ("description", "level_1_dim", "level_2_dim"):
                 setattr(self, key, _value(about, key, str(file)))
             vars(self).update({key: about[key] for key in ("level_3_dim", "level_4_dim") if key in about})
-            rows = list(_records(Path(file).with_name("data.jsonl")))
+            rows = list(records(Path(file).with_name("data.jsonl")))
             self.x = as_array([row.get("prompt", "") + _value(row, "query", place) for place, row in rows])
             self.y = as_array([_value(row, "response", place) for place, row in rows])
             further = ("explanation", "judge_prompt", "level_3_dim", "level_4_dim")

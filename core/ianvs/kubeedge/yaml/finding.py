@@ -62,8 +62,7 @@ class KubeEdgeLookup(Lookup):
     def _moved(self, written: Path) -> Path | None:
         """The one entry below the job's folder that ends with as many parts of `written` as any does, if it is one."""
         parts = tuple(part for part in written.parts if part not in (os.curdir, os.pardir, os.sep))
-        walk = (Path(where, name) for where, inner, files in os.walk(self.job) for name in (*inner, *files))
-        ends = [path for path in islice(walk, _MOST) if parts and path.name == parts[-1]]
+        ends = [path for path in islice(self.job.rglob("*"), _MOST) if parts and path.name == parts[-1]]
         for length in range(len(parts), self.alike - 1, -1):
             if alike := [path for path in ends if path.parts[-length:] == parts[-length:]]:
                 return alike[0] if len(alike) == 1 else None

@@ -87,15 +87,9 @@ class Leaderboard:
             return "all" in wanted or name in wanted
 
         shown = [column.key for column in self.columns if column.kind == "metric"]
-        of_metrics = [
-            column for name in spec.metrics for column in ([name] if name == "all" else columns_named(name, shown))
-        ]
-        wanted: dict[str, Sequence[str]] = {
-            "metric": of_metrics,
-            **dict.fromkeys(_OF_METRICS[1:], of_metrics),
-            "module": spec.modules,
-            "hyperparameter": spec.hyperparameters,
-        }
+        of_metrics = [key for name in spec.metrics for key in ([name] if name == "all" else columns_named(name, shown))]
+        wanted: dict[str, Sequence[str]] = {"module": spec.modules, "hyperparameter": spec.hyperparameters}
+        wanted |= dict.fromkeys(_OF_METRICS, of_metrics)
         rows: Sequence[LeaderboardRow] = [row for row in self.rows if chosen(row.paradigm, spec.paradigms)]
         used = {"hyperparameter": {name for row in rows for name in row.hyperparameters}}
         columns = [

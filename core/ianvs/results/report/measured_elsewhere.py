@@ -45,11 +45,7 @@ def _row(id_: str, cells: Mapping[str, str], titles: Mapping[str, Column]) -> Le
         with suppress(ValueError):
             metrics[key] = summarise([float(text)])
             del texts[key]
-    case = TestCase(
-        *(id_, id_, known.get("algorithm", ""), known.get("paradigm", "")),
-        tuple(of("module")),
-        dict(of("hyperparameter")),
-        seed=0,
-    )
+    named = known.get("algorithm", ""), known.get("paradigm", "")
+    case = TestCase(id_, id_, *named, tuple(of("module")), dict(of("hyperparameter")), seed=0)
     urls, row = tuple(filter(None, [known.get("url")])), row_of(RowCases(case, ""), 0)
     return replace(row, metrics=metrics, texts=texts, status=MARK, time=known.get("time", ""), urls=urls)
