@@ -24,10 +24,9 @@ _TICK = 0.1  # seconds from one look at the supervisor's wishes to the next, whi
 
 
 class Hello(NamedTuple):
-    """What a pilot says of itself. kind: which needs it was asked for. locked: whether it sees the lock."""
+    """What a pilot says of itself. locked: whether it sees the lock."""
 
     job: str
-    kind: int
     node: str
     locked: bool
 
@@ -52,8 +51,8 @@ class Leave(NamedTuple):
     why: str = ""
 
 
-def main(place: str, kind: str) -> None:
-    """place: the folder of the run, below its workspace. kind: see Hello."""
+def main(place: str) -> None:
+    """place: the folder of the run, below its workspace."""
     ending: list[str] = []
     signal.signal(signal.SIGUSR1, lambda *_: ending.append("the time of its job is nearly over"))
     signal.signal(signal.SIGTERM, lambda *_: ending.append("Slurm ends its job"))
@@ -64,7 +63,7 @@ def main(place: str, kind: str) -> None:
         sys.exit(str(error))
     job = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{os.environ['SLURM_ARRAY_TASK_ID']}"
     with supervisor:
-        supervisor.send(Hello(job, int(kind), socket.gethostname(), is_locked(folder / LOCK)))
+        supervisor.send(Hello(job, socket.gethostname(), is_locked(folder / LOCK)))
         try:
             orders: Orders = supervisor.recv()
         except (EOFError, OSError):
@@ -112,14 +111,12 @@ class _Pilot:
 
     def _listen(self) -> bool:
         """Do what the supervisor wants; whether to go on."""
+        wish: Any = None
         try:
             if self._supervisor.poll(0 if self._key else 1.0):
-                return self._obey(self._supervisor.recv())
+                wish = self._supervisor.recv()
         except (EOFError, OSError):
             self._left_alone()
-        return True
-
-    def _obey(self, wish: Any) -> bool:
         if isinstance(wish, Task):
             self._key, self._cancelled = wish.key, False
             self._note.write_text(wish.key)

@@ -41,9 +41,8 @@ _MOST_STARTS = 3  # pilots in turn that end before they connect
 
 @dataclass(eq=False)
 class _Kind:
-    """Tasks of the same needs. number: what pilots call it. orders: what they are told first."""
+    """Tasks of the same needs. orders: what their pilots are told first."""
 
-    number: int
     arguments: list[str]  # of sbatch
     orders: Orders
     waiting: dict[str, tuple[Task, str]] = field(default_factory=dict)  # by key: and why, as it was said last
@@ -99,11 +98,11 @@ class SlurmEngine(Engine):
         wishes |= {"cpus-per-task": cpus or workload.threads, "gres": gpus and f"gpu:{gpus}", "constraint": constraint}
         script = ["#!/bin/bash", *(setup or [])]
         self._kinds: dict[ResourcesSpec | None, _Kind] = {}
-        for number, kind in enumerate(workload.resources):
+        for kind in workload.resources:
             arguments = arguments_of(wishes, kind, workload.threads, signal_delay_s, extra or [])
             sbatch(["--test-only", *arguments], "\n".join([*script, "true\n"]))
             cards = any(word.startswith(("--gres", "--gpus")) for word in arguments)
-            self._kinds[kind] = _Kind(number, arguments, Orders(workload, Path.cwd(), cards, alone))
+            self._kinds[kind] = _Kind(arguments, Orders(workload, Path.cwd(), cards, alone))
         self._name = f"ianvs-{secrets.token_hex(4)}"
         root = (workload.workspace or Path.cwd()).absolute() / _FOLDER
         self._orphans = _look_after_orphans(root)
@@ -112,13 +111,13 @@ class SlurmEngine(Engine):
         self._lock = FileLock(self._folder / LOCK)
         self._lock.acquire()
         command = python_command("ianvs.processes.engines.slurm.pilot:main", os.fspath(self._folder))
-        self._script = "\n".join([*script, f"exec {shlex.join(command)}"])  # and the number of the kind
+        self._script = "\n".join([*script, f"exec {shlex.join(command)}\n"])
         self._pilots: dict[str, _Pilot] = {}
-        self._gone: set[str] = set()  # ids of those that were
         self._doomed: set[str] = set()  # ids of jobs to be cancelled
         self._failures = 0  # of pilots in turn, before they connected
         self._found = Mailbox()
         self._guard = threading.RLock()
+        self._asking = threading.Lock()  # held until it is known what sbatch has called the pilots
         self._wish = threading.Event()  # to look at the queue now
         self._closing = False
         self._door = Door(self._folder, host, lambda *guest: self._live(self._serve, *guest))
@@ -164,7 +163,7 @@ class SlurmEngine(Engine):
                 scancel([f"--name={self._name}", *which])
                 deadline = clock.monotonic() + _FORCE
                 while _living(self._name) and clock.monotonic() < deadline:
-                    clock.sleep(0.1)
+                    clock.sleep(0.2)
             _look_after_orphans(self._folder.parent)
         self._door.close()
         self._lock.release()
@@ -187,12 +186,10 @@ class SlurmEngine(Engine):
 
     def _serve(self, connection: Connection, hello: Hello) -> None:
         """The life of a thread: let a pilot in, and hear what it says until it is gone."""
-        with self._guard:
-            if self._closing or hello.job in self._gone:
+        with self._asking, self._guard:
+            pilot = self._pilots.get(hello.job)
+            if self._closing or pilot is None:
                 return
-            kind = list(self._kinds.values())[hello.kind]
-            # It may be here before sbatch has told what it is called.
-            pilot = self._pilots.setdefault(hello.job, _Pilot(hello.job, kind))
             if not hello.locked:
                 self._fail(
                     f"a lock of {self._folder} is not seen on node {hello.node}: two machines could write the same "
@@ -200,8 +197,8 @@ class SlurmEngine(Engine):
                 )
             pilot.connection, pilot.node, pilot.until = connection, hello.node, clock.monotonic() + _IDLE
             pilot.reason, self._failures = "", 0
-            self._say(pilot, kind.orders)
-            self._assign(kind)
+            self._say(pilot, pilot.kind.orders)
+            self._assign(pilot.kind)
         while pilot.connection is connection:
             try:
                 said = connection.recv()
@@ -232,7 +229,6 @@ class SlurmEngine(Engine):
             self._found.put(Event(pilot.task.key, "ended", -signal.SIGKILL))
             pilot.task = None
         self._pilots.pop(pilot.id, None)
-        self._gone.add(pilot.id)
         self._doomed.add(pilot.id)
         self._wish.set()
 
@@ -308,11 +304,10 @@ class SlurmEngine(Engine):
         if count < 1 or self._closing:
             return
         own = [f"--job-name={self._name}", f"--array=0-{count - 1}", f"--output={self._folder}/%A_%a.txt"]
-        said = sbatch(["--parsable", *own, *kind.arguments], f"{self._script} {kind.number}\n")
-        with self._guard:
-            ids = {f"{said.strip().partition(';')[0]}_{number}" for number in range(count)}
-            for id_ in ids - self._gone - self._pilots.keys():
-                self._pilots[id_] = _Pilot(id_, kind)
+        with self._asking:
+            job = sbatch(["--parsable", *own, *kind.arguments], self._script).strip().partition(";")[0]
+            with self._guard:
+                self._pilots |= {id_: _Pilot(id_, kind) for id_ in (f"{job}_{number}" for number in range(count))}
 
     def _noticed(self, pilot: _Pilot, job: Job | None) -> None:
         """job: what the queue says of it."""
