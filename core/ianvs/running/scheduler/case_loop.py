@@ -1,6 +1,5 @@
 """The loop over cases: submits them, follows them, ends those that overrun, tries killed ones again."""
 
-import math
 import os
 import signal
 import time
@@ -80,7 +79,7 @@ class CaseLoop:
         self._attempts: Counter[str] = Counter()  # by id of the case
         self._losses: dict[str, tuple[int, int]] = {}  # by id: rounds that were complete, how often it was lost since
         self._waiting: dict[str, str] = {}  # by id: why the engine has not begun it
-        self._noted = -math.inf  # when that was told to other processes
+        self._noted: tuple[object, float] = None, 0.0  # what of that other processes were told, and when
         self._alone: set[str] = set()  # ids of cases that take a card for themselves
         self.ran = self.failed = 0
         self.interrupted = False
@@ -98,23 +97,17 @@ class CaseLoop:
         Raises IanvsError when results can't be stored: whatever would run after that would be lost, too.
         """
         fresh = {kind: (one for one in self._plan.taking(kind) if one.runs) for kind in self._slots}
-        ahead = {kind: next(cases, None) for kind, cases in fresh.items()}
-        while self._running or (not self._stopping and (any(ahead.values()) or any(self._again.values()))):
+        more = True
+        while more:
             try:
                 for kind, again in self._again.items():
-                    while not self._stopping and (waiting := again[0] if again else ahead[kind]) is not None:
-                        if waiting.case.id in self._running:
-                            break  # the same case under another name of its algorithm: it will find itself done
-                        slot = self._slots[kind].take(alone=waiting.case.id in self._alone, wanted=kind)
-                        if slot is None:
-                            self._tell_what_lacks(waiting, kind)
+                    while not self._stopping and (planned := again.popleft() if again else next(fresh[kind], None)):
+                        if (slot := self._place(planned, kind)) is None:
+                            again.appendleft(planned)
                             break
-                        if again:
-                            again.popleft()
-                        else:
-                            ahead[kind] = next(fresh[kind], None)
-                        self._submit(waiting, slot)
-                for event in self._engine.events(_TICK):
+                        self._submit(planned, slot)
+                more = bool(self._running) or (not self._stopping and any(self._again.values()))
+                for event in self._engine.events(_TICK) if more else ():
                     self._follow(event)
                 self._note_waiting()
                 self._check_limits()
@@ -122,12 +115,21 @@ class CaseLoop:
                 self.interrupted = True
                 self._stop()
         self._waiting.clear()
-        self._noted = -math.inf
         self._note_waiting()
         if self._unstorable:
             raise IanvsError(self._unstorable)
 
     # --- one case -----------------------------------------------------------------------------------------------
+
+    def _place(self, planned: PlannedCase, kind: ResourcesSpec | None) -> Slot | None:
+        """Where it may run now; None while it has to wait."""
+        if planned.case.id in self._running:
+            return None  # the same case under another name of its algorithm: it will find itself done
+        slot = self._slots[kind].take(alone=planned.case.id in self._alone, wanted=kind)
+        lacks = "" if slot is not None or kind is None else self._slots[kind].lacks(kind)
+        if lacks and planned.case.id not in self._waiting:  # something which others need less of
+            self._waits(planned, lacks)
+        return slot
 
     def _submit(self, planned: PlannedCase, slot: Slot) -> None:
         case = planned.case
@@ -145,10 +147,12 @@ class CaseLoop:
         if running is None:
             return
         if event.kind == "queued":
-            self._waiting[event.key], self._noted = str(event.payload), -math.inf
-            self._listener.queued(running.planned, str(event.payload))
+            self._waits(running.planned, str(event.payload))
         elif event.kind == "started":
-            self._begin(running)
+            self._waiting.pop(event.key, None)
+            if not running.begun:  # an engine may have to start it twice
+                running.begun = True
+                self._listener.started(running.planned)
         elif event.kind == "progress":
             self._note(running, event.payload)
             if isinstance(event.payload, dict) and "warning" in event.payload:
@@ -158,33 +162,20 @@ class CaseLoop:
             running.lost = str(event.payload)
         elif event.kind == "ended":
             del self._running[event.key]
-            self._left_queue(event.key)
+            self._waiting.pop(event.key, None)
             self._slots[running.planned.algorithm.spec.resources].give(running.slot)
             self._sharing.ended(running.slot.gpu, event.key)
             self._end(running, event.payload)
 
-    def _tell_what_lacks(self, planned: PlannedCase, wanted: ResourcesSpec | None) -> None:
-        """Of the first that waits for something which others need less of."""
-        said = "" if wanted is None else self._slots[wanted].lacks(wanted)
-        if said and planned.case.id not in self._waiting:
-            self._waiting[planned.case.id], self._noted = said, -math.inf
-            self._listener.queued(planned, said)
-
-    def _begin(self, running: _Running) -> None:
-        self._left_queue(running.planned.case.id)
-        if not running.begun:  # an engine may have to start it twice
-            running.begun = True
-            self._listener.started(running.planned)
-
-    def _left_queue(self, key: str) -> None:
-        if self._waiting.pop(key, None) is not None:
-            self._noted = -math.inf
+    def _waits(self, planned: PlannedCase, reason: str) -> None:
+        self._waiting[planned.case.id] = reason
+        self._listener.queued(planned, reason)
 
     def _note_waiting(self) -> None:
         """Tell other processes what waits, again and again: a note that is old is of a run that was killed."""
-        now = self._clock()
-        if now - self._noted >= (QUEUE_SECONDS / 4 if self._waiting else math.inf):  # inf: since it has changed
-            self._noted = now
+        before, at = self._noted
+        if self._waiting != before or (before and self._clock() - at >= QUEUE_SECONDS / 4):
+            self._noted = dict(self._waiting), self._clock()
             JobStore(self._plan.store.workspace, self._job.name).note_queue(self._waiting)
 
     def _note(self, running: _Running, payload: object) -> None:
@@ -248,7 +239,7 @@ class CaseLoop:
         if self._losses[id_][1] >= MOST_LOSSES:
             return False
         self._plan.store.sweep(id_)
-        self._again[planned.algorithm.spec.resources].append(planned)
+        self._again[planned.algorithm.spec.resources].appendleft(planned)
         self._listener.lost(planned, reason)
         return True
 
@@ -262,7 +253,7 @@ class CaseLoop:
         if crowded:
             self._alone.add(planned.case.id)
             self._sharing.crowded(running.slot.gpu)
-        self._again[planned.algorithm.spec.resources].append(planned)
+        self._again[planned.algorithm.spec.resources].appendleft(planned)
         self._listener.retried(planned, failure)
         return True
 

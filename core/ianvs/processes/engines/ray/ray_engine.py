@@ -35,7 +35,7 @@ class _Attempt:
     host: Any
     talk: Generator[Any, Any, int] = field(init=False)
     answer: Any = None
-    began: float = field(default_factory=time.monotonic)
+    looked: float = field(default_factory=time.monotonic)  # for what Ray lacks
     new: bool = True  # until its host has answered once
     waits: list[str] = field(default_factory=list)  # what Ray lacks for it, as it was said last
     started: bool = False
@@ -129,18 +129,14 @@ class RayEngine(Engine):
 
     def _converse(self) -> None:
         """The life of a thread: hear what hosts answer, and go on."""
-        looked = 0.0
         while not self._closed:
             with self._guard:
-                now = time.monotonic()
                 for attempt in self._attempts:  # those that were to be ended and have not
-                    if attempt.forced_at is not None and now > attempt.forced_at + _FORCE_SECONDS:
+                    if attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS:
                         self._ray.kill(attempt.host)
                 answers = {attempt.answer: attempt for attempt in self._attempts}
             try:
-                if now > looked + _LOOK_SECONDS:
-                    looked = now
-                    self._explain()
+                self._explain()
                 if not answers:
                     time.sleep(_TICK)
                     continue
@@ -153,13 +149,13 @@ class RayEngine(Engine):
                 return
 
     def _explain(self) -> None:
-        """Say of what waits for a host what Ray lacks for it."""
+        """Say of what waits for a host what Ray lacks for it, now and then."""
+        now = time.monotonic()
         with self._guard:
-            waiting = [one for one in self._attempts if one.new and time.monotonic() > one.began + _LOOK_SECONDS]
-        if not waiting:
-            return
-        free = self._ray.available_resources()
+            waiting = [one for one in self._attempts if one.new and now > one.looked + _LOOK_SECONDS]
+        free = self._ray.available_resources() if waiting else {}
         for attempt in waiting:
+            attempt.looked = now
             names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
             wanted = {names[key]: value for key, value in self._needs[attempt.task.resources].items() if value}
             lacks = [f"{value:g} {name} wanted, {free.get(name, 0):g} free" for name, value in wanted.items()]

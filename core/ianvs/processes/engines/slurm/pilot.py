@@ -7,10 +7,10 @@ import os
 import signal
 import socket
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -23,18 +23,15 @@ _PATIENCE = 30.0  # seconds to find the supervisor
 _TICK = 0.1  # seconds from one look at the supervisor's wishes to the next, while a task runs
 
 
-@dataclass(frozen=True)
-class Hello:
-    """What a pilot says of itself. kind: which needs it was asked for. locked: whether it sees the lock."""
+class Hello(NamedTuple):
+    """What a pilot says of itself. locked: whether it sees the lock."""
 
     job: str
-    kind: int
     node: str
     locked: bool
 
 
-@dataclass(frozen=True)
-class Orders:
+class Orders(NamedTuple):
     """What a pilot is told first. alone: what it does with its task when the supervisor is gone."""
 
     workload: Workload
@@ -43,21 +40,19 @@ class Orders:
     alone: Literal["finish", "stop"]
 
 
-@dataclass(frozen=True)
-class Cancel:
+class Cancel(NamedTuple):
     key: str
     force: bool
 
 
-@dataclass(frozen=True)
-class Leave:
+class Leave(NamedTuple):
     """To the pilot: end what is running, now. From the pilot: it goes, and why."""
 
     why: str = ""
 
 
-def main(place: str, kind: str) -> None:
-    """place: the folder of the run, below its workspace. kind: see Hello."""
+def main(place: str) -> None:
+    """place: the folder of the run, below its workspace."""
     ending: list[str] = []
     signal.signal(signal.SIGUSR1, lambda *_: ending.append("the time of its job is nearly over"))
     signal.signal(signal.SIGTERM, lambda *_: ending.append("Slurm ends its job"))
@@ -68,7 +63,7 @@ def main(place: str, kind: str) -> None:
         sys.exit(str(error))
     job = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{os.environ['SLURM_ARRAY_TASK_ID']}"
     with supervisor:
-        supervisor.send(Hello(job, int(kind), socket.gethostname(), _is_locked(folder / LOCK)))
+        supervisor.send(Hello(job, socket.gethostname(), is_locked(folder / LOCK)))
         try:
             orders: Orders = supervisor.recv()
         except (EOFError, OSError):
@@ -89,7 +84,7 @@ class _Pilot:
         self._engine, self._supervisor, self._orders = engine, supervisor, orders
         self._note, self._ending = note, ending
         self._key: str | None = None
-        self._alone = self._asked = self._cancelled = False
+        self._alone = self._lost = self._cancelled = False
 
     def go(self) -> None:
         while self._key is not None or not (self._ending or self._alone):
@@ -97,32 +92,31 @@ class _Pilot:
                 return
             if self._key is None:
                 continue
-            if self._ending and not self._asked:
-                self._asked = True
-                self._say(Event(self._key, "lost", self._ending[0]))
+            if self._ending and not self._lost:
+                self._lose(self._key, self._ending[0])
                 self._engine.cancel(self._key)
             for event in self._engine.events(_TICK):
-                # Slurm tells all processes of a job at once: the task may have heard and obeyed before this one did.
-                obeyed = event.kind == "ended" and event.payload == EXIT_INTERRUPTED and not self._cancelled
-                if obeyed and not self._asked:
-                    self._asked = True
-                    self._say(Event(event.key, "lost", "Slurm ends its job"))
-                self._say(event)
                 if event.kind == "ended":
+                    # Slurm tells all processes of a job at once: the task may have obeyed before this one hears of it.
+                    if event.payload == EXIT_INTERRUPTED and not (self._cancelled or self._lost):
+                        self._lose(event.key, "Slurm ends its job")
                     self._key = None
                     self._note.unlink(missing_ok=True)
-        self._say(Leave(self._ending[0] if self._ending else ""))
+                self._say(event)
+        self._say(Leave(*self._ending[:1]))
+
+    def _lose(self, key: str, why: str) -> None:
+        self._lost = True
+        self._say(Event(key, "lost", why))
 
     def _listen(self) -> bool:
         """Do what the supervisor wants; whether to go on."""
+        wish: Any = None
         try:
             if self._supervisor.poll(0 if self._key else 1.0):
-                return self._obey(self._supervisor.recv())
+                wish = self._supervisor.recv()
         except (EOFError, OSError):
             self._left_alone()
-        return True
-
-    def _obey(self, wish: Any) -> bool:
         if isinstance(wish, Task):
             self._key, self._cancelled = wish.key, False
             self._note.write_text(wish.key)
@@ -145,7 +139,7 @@ class _Pilot:
                 self._left_alone()
 
 
-def _is_locked(lock: Path) -> bool:
+def is_locked(lock: Path) -> bool:
     """Whether another process holds it, as far as this machine can see."""
     try:
         with FileLock(lock, timeout=0):

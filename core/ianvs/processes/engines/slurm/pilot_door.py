@@ -8,9 +8,9 @@ import contextlib
 import hmac
 import json
 import os
-import queue
 import secrets
 import socket
+import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,44 +23,33 @@ import psutil
 NAME = "door.json"
 _GREETING = 10.0  # seconds that a greeting may take
 _KNOCKING = 5.0  # seconds for one address
-_NONCE = 32
+_BYTES = 32  # of a key, a nonce, and a proof
 
 
-class Door:
-    """Lets pilots in. came: (connection, what it says of itself) of each, in turn."""
+class Door(socketserver.ThreadingTCPServer):
+    """Lets pilots in: of each, `welcome` gets the connection and what it says of itself, in a thread of its own."""
 
-    def __init__(self, folder: Path, host: str | None, ring: Callable[[], None]) -> None:
-        """host: the name or address of this machine that nodes are to use. ring: called when somebody came."""
-        self._ring = ring
-        self._key = secrets.token_bytes(32)
-        self._socket = socket.create_server(("", 0), backlog=128)
-        self.port: int = self._socket.getsockname()[1]
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, folder: Path, host: str | None, welcome: Callable[[Connection, Any], None]) -> None:
+        """host: the name or address of this machine that nodes are to use. A connection is closed after `welcome`."""
+        super().__init__(("", 0), socketserver.BaseRequestHandler)
+        self._welcome, self._key = welcome, secrets.token_bytes(_BYTES)
+        self.port: int = self.server_address[1]
         self.hosts = [host] if host else list(dict.fromkeys(_own_names()))
-        self.came: queue.SimpleQueue[tuple[Connection, Any]] = queue.SimpleQueue()
         file = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "w") as stream:
             json.dump({"hosts": self.hosts, "port": self.port, "key": self._key.hex()}, stream)
-        self._socket.settimeout(1.0)
-        self._open = True
-        self._keeper = threading.Thread(target=self._let_in, name="door", daemon=True)
-        self._keeper.start()
+        threading.Thread(target=self.serve_forever, name="door", daemon=True).start()
 
     def close(self) -> None:
-        self._open = False
-        self._keeper.join()
-        self._socket.close()
+        self.shutdown()
+        self.server_close()
 
-    def _let_in(self) -> None:
-        while self._open:
-            with contextlib.suppress(OSError):
-                guest, _ = self._socket.accept()
-                threading.Thread(target=self._greet, args=(guest,), daemon=True).start()
-
-    def _greet(self, guest: socket.socket) -> None:
-        with guest, contextlib.suppress(OSError, EOFError):
-            connection = _proven(guest, self._key, b"door", b"pilot")
-            self.came.put((connection, connection.recv()))
-            self._ring()
+    def finish_request(self, request: Any, client_address: object) -> None:
+        with contextlib.suppress(OSError, EOFError), _proven(request, self._key, b"door", b"pilot") as guest:
+            self._welcome(guest, guest.recv())
 
 
 def knock(folder: Path, patience: float) -> Connection:
@@ -83,27 +72,22 @@ def knock(folder: Path, patience: float) -> Connection:
 
 
 def _proven(made: socket.socket, key: bytes, own: bytes, other: bytes) -> Connection:
-    """A connection over `made`, once each side has shown that it has the key. Raises OSError."""
-    made.settimeout(_GREETING)
-    nonce = secrets.token_bytes(_NONCE)
-    made.sendall(nonce)
-    theirs = _exactly(made, _NONCE)
-    made.sendall(hmac.digest(key, own + theirs, "sha256"))
-    if not hmac.compare_digest(_exactly(made, 32), hmac.digest(key, other + nonce, "sha256")):
-        raise ConnectionRefusedError("the other side does not have the key")
+    """A connection over `made`, once each side has shown that it has the key. Raises OSError, EOFError."""
     made.settimeout(None)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a machine that is switched off says nothing
-    return Connection(os.dup(made.fileno()))
+    connection, nonce = Connection(os.dup(made.fileno())), secrets.token_bytes(_BYTES)
+    connection.send_bytes(nonce)
+    connection.send_bytes(hmac.digest(key, own + _greeting(connection), "sha256"))
+    if not hmac.compare_digest(_greeting(connection), hmac.digest(key, other + nonce, "sha256")):
+        raise ConnectionRefusedError("the other side does not have the key")
+    return connection
 
 
-def _exactly(made: socket.socket, count: int) -> bytes:
-    got = b""
-    while len(got) < count:
-        if not (more := made.recv(count - len(got))):
-            raise EOFError("closed in the middle of a greeting")
-        got += more
-    return got
+def _greeting(connection: Connection) -> bytes:
+    if not connection.poll(_GREETING):
+        raise TimeoutError("no greeting")
+    return connection.recv_bytes(_BYTES)
 
 
 def _own_names() -> Iterator[str]:

@@ -15,26 +15,19 @@ from ianvs.config.spec import ResourcesSpec
 _SECONDS = 60.0  # that a busy controller may take to answer
 _OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
 NEVER = {
-    *(
-        "PartitionTimeLimit",
-        "PartitionNodeLimit",
-        "BadConstraints",
-        "InvalidAccount",
-        "InvalidQOS",
-        "AccountNotAllowed",
-    ),
-    *("QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit", "QOSNotAllowed", "DependencyNeverSatisfied"),
+    *("PartitionTimeLimit", "PartitionNodeLimit", "BadConstraints", "DependencyNeverSatisfied"),
+    *("InvalidAccount", "AccountNotAllowed", "AssocMaxWallDurationPerJobLimit"),
+    *("InvalidQOS", "QOSNotAllowed", "QOSMaxWallDurationPerJobLimit"),
 }
 """Reasons for which a job waits that no time removes."""
 
 
 class Job(NamedTuple):
-    """A job of an array as `squeue` shows it: "12_3", "PENDING", "Resources", "n1"."""
+    """A job of an array as `squeue` shows it: "12_3", "PENDING", "Resources"."""
 
     id: str
     state: str
     reason: str
-    node: str
 
     @property
     def over(self) -> bool:
@@ -49,8 +42,8 @@ def sbatch(arguments: Sequence[str], script: str) -> str:
 def squeue(names: Iterable[str]) -> dict[str, Job]:
     """The jobs of these names that this user has in the queue, and those that have just left it, by id."""
     asked = ["squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"]
-    told = _said([*asked, f"--name={','.join(names)}", "--format=%i|%T|%r|%N"])
-    jobs = [Job(*line.strip().split("|")) for line in told.splitlines() if line.count("|") == 3]
+    told = _said([*asked, f"--name={','.join(names)}", "--format=%i|%T|%r"])
+    jobs = [Job(*line.strip().split("|")) for line in told.splitlines() if line.count("|") == 2]
     return {job.id: job for job in jobs}
 
 
@@ -59,23 +52,21 @@ def scancel(arguments: Sequence[str]) -> None:
     _said(["scancel", "--quiet", *arguments], fails=False)
 
 
-def wishes_of(kind: ResourcesSpec | None, threads: int) -> dict[str, Any]:
-    """What an algorithm's `resources` tell sbatch, in place of the engine's options."""
-    if kind is None:
-        return {}
-    wishes: dict[str, Any] = {"gres": f"gpu:{kind.gpus}" if kind.gpus else None}
-    wishes["cpus-per-task"] = kind.cpus or threads
-    if kind.memory is not None:
-        wishes["mem"] = f"{math.ceil(kind.memory / 2**20)}M"
-    if kind.time is not None:
-        wishes["time"] = math.ceil(kind.time / 60)
-    return wishes
+def arguments_of(
+    wishes: dict[str, Any], resources: ResourcesSpec | None, threads: int, signal_delay_s: int, extra: list[str]
+) -> list[str]:
+    """Of sbatch, for a pilot. wishes: by the names of its options. resources: of an algorithm, in place of those.
 
-
-def arguments_of(wishes: dict[str, Any], signal_delay_s: int, extra: list[str]) -> list[str]:
-    """Of sbatch, for a pilot. wishes: by the names of its options. signal_delay_s: seconds before the end of its time
-    at which it is told. extra: further arguments.
+    threads: its cores, where `resources` does not say. signal_delay_s: seconds before the end of its time at which it
+    is told. extra: further arguments.
     """
+    if resources is not None:
+        cards = f"gpu:{resources.gpus}" if resources.gpus else None
+        wishes = wishes | {"gres": cards, "cpus-per-task": resources.cpus or threads}
+        if resources.memory is not None:
+            wishes["mem"] = f"{math.ceil(resources.memory / 2**20)}M"
+        if resources.time is not None:
+            wishes["time"] = math.ceil(resources.time / 60)
     said = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
     return [*said, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
 
@@ -85,9 +76,9 @@ def _said(command: Sequence[str], given: str = "", *, fails: bool = True) -> str
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
     kept |= {key: os.environ[key] for key in ("SLURM_CONF", "SLURM_CLUSTERS") if key in os.environ}
     try:
-        asked: dict[str, Any] = {"capture_output": True, "text": True, "timeout": _SECONDS, "env": kept}
-        # A Ctrl-C is not for it.
-        ran: subprocess.CompletedProcess[str] = subprocess.run(command, input=given, start_new_session=True, **asked)
+        ran = subprocess.run(  # in a session of its own: a Ctrl-C is not for it
+            command, input=given, capture_output=True, text=True, timeout=_SECONDS, env=kept, start_new_session=True
+        )
     except FileNotFoundError as error:
         raise IanvsError(
             f"engine slurm needs Slurm's commands, and `{command[0]}` is not found. Run ianvs on a login node."
