@@ -164,3 +164,13 @@ def test_an_option_that_a_function_does_not_take_is_refused(tmp_path: Path) -> N
         ianvs.plan(path, worksapce=tmp_path)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unknown option 'only'"):
         ianvs.validate(path, only="majority")  # type: ignore[call-arg]
+
+
+def test_several_conditions_are_those_of_one_or_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two(tmp_path)
+    assert main(["plan", "--only", "second,seed=1", "--only", "seed=0"]) == 0
+    assert "4 cases: 4 new" in capsys.readouterr().out
+    assert main(["plan", "--only", "second,seed=1; seed=0;"]) == 0
+    assert "4 cases: 4 new" in capsys.readouterr().out
+    assert main(["plan", "--only", "second", "--only", "sceond"]) == 2
+    assert "--only 'sceond' fits none of the job's cases" in capsys.readouterr().err

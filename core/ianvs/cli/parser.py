@@ -126,7 +126,8 @@ def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
     help_ = "a value over what the files say, as learning_rate=0.1, scenario.rounds=10, ewc.strength=5; may be repeated"
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=help_)
     if selects:
-        parser.add_argument("--only", metavar="WHICH", help="only cases that fulfil this, as ewc,seed=0")
+        help_ = "only cases that fulfil this, as ewc,seed=0; may be repeated"
+        parser.add_argument("--only", action="append", metavar="WHICH", help=help_)
         parser.add_argument("--limit", type=positive, metavar="N", help="only the first N cases, for a look")
 
 
@@ -148,7 +149,8 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def selected(options: argparse.Namespace) -> dict[str, Any]:
     """The same, with the cases that are asked for."""
-    return {**settings_of(options), "only": options.only, "limit": options.limit}
+    only = None if options.only is None else ";".join(options.only)
+    return {**settings_of(options), "only": only, "limit": options.limit}
 
 
 def job_arguments(options: argparse.Namespace) -> str:

@@ -257,9 +257,11 @@ def make_plan(
         references,
         studies,
     )
-    if job.only is not None and next(plan.cases(), None) is None:
+    for one in () if job.only is None else _lists(job.only):
+        if next(replace(plan, job=replace(job, only=one)).cases(), None) is not None:
+            continue
         known = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
-        message = f"--only '{job.only}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
+        message = f"--only '{one}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
         raise ConfigError([Problem(f"{message} algorithms are: {known}. `ianvs plan` lists the cases.")])
     return plan
 
@@ -326,7 +328,8 @@ def start_over(plan: Plan, wanted: str) -> int:
 
 
 def _fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
-    """Whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which must hold.
+    """Whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which must hold;
+    with several such lists, separated by semicolons, those of one.
 
     A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), `seed 0`, an
     algorithm's name, the beginning of a case's id, or a row as reports print it: "ewc (strength=100)". Any of them may
@@ -335,7 +338,11 @@ def _fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
     facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
     if status is not None:
         facts["status"] = status
-    return _all_hold(case, facts, wanted.split(","))
+    return any(_all_hold(case, facts, one.split(",")) for one in _lists(wanted))
+
+
+def _lists(wanted: str) -> Sequence[str]:
+    return [one.strip() for one in wanted.split(";") if one.strip()] or [wanted]
 
 
 def _all_hold(case: TestCase, facts: Mapping[str, object], parts: Sequence[str]) -> bool:
