@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import distributions
@@ -156,10 +157,8 @@ def _run(file: Path, job: Path, copy: Path, environment: dict[str, str], limits:
 
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
     """(exit status, what it said) of a command of ours; 124: it was ended for the time it took."""
-    whole, no_core = (
-        [sys.executable, "-m", "ianvs", *command],
-        partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0)),
-    )
+    whole = [sys.executable, "-m", "ianvs", *command]
+    no_core = partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0))
     process = subprocess.Popen(
         whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=dict(environment),
         cwd=log.parent / "checkout", start_new_session=True, preexec_fn=no_core,
@@ -172,7 +171,8 @@ def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limit
         try:
             said, _ = process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             said, _ = process.communicate()
         status = 124
     said = hide_secrets(said, environment=os.environ)

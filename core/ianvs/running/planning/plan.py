@@ -257,7 +257,7 @@ def make_plan(
         references,
         studies,
     )
-    for one in () if job.only is None else _lists(job.only):
+    for one in () if job.only is None else _alternatives(job.only):
         if next(replace(plan, job=replace(job, only=one)).cases(), None) is not None:
             continue
         known = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
@@ -338,10 +338,11 @@ def _fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
     facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
     if status is not None:
         facts["status"] = status
-    return any(_all_hold(case, facts, one.split(",")) for one in _lists(wanted))
+    return any(_all_hold(case, facts, one.split(",")) for one in _alternatives(wanted))
 
 
-def _lists(wanted: str) -> Sequence[str]:
+def _alternatives(wanted: str) -> Sequence[str]:
+    """The lists of conditions, of which one has to hold as a whole."""
     return [one.strip() for one in wanted.split(";") if one.strip()] or [wanted]
 
 
