@@ -46,6 +46,7 @@ def ran(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_above_the_limit_and_not_marked_slow_is_named(tmp_path: Path) -> None:
     status, told = ran(tmp_path, "-n", "2", "--cpu-limit", "0.2")
     assert status == pytest.ExitCode.OK

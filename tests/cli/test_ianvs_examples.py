@@ -158,6 +158,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
+@pytest.mark.slow
 def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checkout, tmp_path, monkeypatch, capsys):
     before = contents(checkout)
     called_from = tmp_path / "called from"

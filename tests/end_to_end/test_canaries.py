@@ -179,6 +179,7 @@ def leaking_files(folder: Path) -> dict[str, list[str]]:
     return {file: secrets for file, secrets in found.items() if secrets}
 
 
+@pytest.mark.slow
 def test_no_secret_is_shown_or_stored_anywhere(tmp_path: Path) -> None:
     path = str(written(tmp_path))
     given = ("--set", "loud.api_token=canary-set-7")

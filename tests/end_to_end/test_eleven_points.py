@@ -24,6 +24,7 @@ from ianvs.testenv.datasets.drift import write_drift
 from tests.coin_layout import write_coin
 from tests.datasets.test_builtin_sources import write_idx
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -217,19 +218,16 @@ def data_of(job: str, folder: Path) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize(
-    "job",
-    [
-        # The whole of a model of 135 million weights is read for each of its rows.
-        pytest.param(job, marks=pytest.mark.slow) if "continual_news_smol" in job else job
-        for job in sorted(
-            path.relative_to(ROOT).as_posix()
-            for path in ROOT.glob("*/*/benchmarkingjob.yaml")
-            # These have tests of their own: data are made first, or the contract is installed.
-            if path.parent.name not in ("mdil_ss_proposal", "from_ianvs", "own_contract")
-        )
-    ],
+COMMITTED = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in ROOT.glob("*/*/benchmarkingjob.yaml")
+    # These have tests of their own: data are made first, or the contract is installed.
+    if path.parent.name not in ("mdil_ss_proposal", "from_ianvs", "own_contract")
 )
+ONE_OF_EACH = ("digits_class_incremental", "clear10", "continual_news", "mdil_ss", "memory_town")  # kinds of data
+
+
+@pytest.mark.parametrize("job", family(COMMITTED, [f"configs/{name}/benchmarkingjob.yaml" for name in ONE_OF_EACH]))
 def test_10_every_committed_job_starts_from_any_folder(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.session import lent_rows, row_server
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 FINETUNE = "from ianvs.testalgorithms.finetune.basemodel import Finetune\n"
@@ -143,9 +144,7 @@ def answers(folder, storage, source, name, more, dataset, scenario, job):
     return found, [{key: (one.labels.tolist(), *map(str, one.extras)) for key, one in row.items()} for row in said]
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(one, marks=pytest.mark.slow) if one == "threads" else one for one in CASES]
-)
+@pytest.mark.parametrize("case", family(CASES, ["built in", "inline", "stream"]))
 def test_answers_and_scores_are_equal(tmp_path, case):
     source, name, more, make, scenario, job = CASES[case]
     dataset = make(tmp_path / "data")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +40,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-@pytest.fixture(params=["editable", "wheel"])
+@pytest.fixture(params=family(["wheel", "editable"]))
 def python(request: pytest.FixtureRequest) -> Path:
     return Path(sys.executable) if request.param == "editable" else request.getfixturevalue("installed")
 
@@ -85,14 +86,14 @@ def test_a_folder_with_a_job_in_it_is_that_job(python: Path, tmp_path: Path) -> 
     assert ianvs(python, tmp_path, "validate", "-f", "mine").returncode == 0
 
 
-@pytest.mark.parametrize("kind", ["job", "algorithm", "metric", "dataset", "paradigm"])
+@pytest.mark.parametrize("kind", family(["job", "algorithm", "metric", "dataset", "paradigm"]))
 def test_what_new_writes_is_understood_where_nothing_else_is(installed: Path, tmp_path: Path, kind: str) -> None:
     assert ianvs(installed, tmp_path, "new", kind, "mine").returncode == 0
     planned = ianvs(installed, tmp_path, "plan", "-f", "mine")
     assert (planned.returncode, planned.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("own", ["core.py", "core/__init__.py", "testalgorithms.py", "configs/__init__.py"])
+@pytest.mark.parametrize("own", family(["core.py", "core/__init__.py", "testalgorithms.py", "configs/__init__.py"]))
 def test_a_plugin_beside_its_authors_own_core_runs(python: Path, tmp_path: Path, own: str) -> None:
     name = own.removesuffix(".py").removesuffix("/__init__")
     (tmp_path / own).parent.mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ from PIL import Image
 
 from ianvs.cli import main
 from tests.edits import edited
+from tests.families import family
 
 ROOT = Path(__file__).parents[2] / "configs" / "reproductions"
 JOBS = sorted(path for path in ROOT.glob("*/*.yaml") if "benchmarkingjob:" in path.read_text())
@@ -37,12 +38,13 @@ def mnist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("job", ON_MNIST, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("job", family(ON_MNIST, 2), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_committed_job_is_valid(job: Path, mnist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["validate", "-f", str(job), "--root", str(mnist), "--workspace", str(tmp_path)])
     assert status == 0, capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_s_mnist_runs_and_says_what_can_be_said_of_one_seed(
     mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,6 +75,7 @@ def imagenet_r(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ON_IMAGENET_R, ids=lambda path: path.stem)
 def test_a_table_on_a_large_transformer_is_planned_and_its_methods_are_built(
     job: Path, imagenet_r: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -81,6 +84,7 @@ def test_a_table_on_a_large_transformer_is_planned_and_its_methods_are_built(
     plan_and_build(job, imagenet_r, tmp_path, capsys)
 
 
+@pytest.mark.slow
 def test_the_table_of_split_cifar100_is_planned_and_its_methods_are_built(
     imagenet_r: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ def alike(found: str, wanted: str) -> bool:
         return found == wanted
 
 
+@pytest.mark.slow
 def test_every_step_of_the_tutorial_does_what_it_says(tmp_path):
     said, steps = [], 0
     for language, title, text in BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):

@@ -13,6 +13,7 @@ from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
+from tests.families import family
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import DIE, finish, killed, plugin
 
@@ -148,7 +149,7 @@ def metrics(work: Work, result: str = "accuracy") -> list[MetricSpec]:
     return [MetricSpec(result, Path(work.modules[0].url)), *map(MetricSpec, METRICS)]
 
 
-@pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
+@pytest.mark.parametrize("another", family([False, True]), ids=["no sedna", "another sedna"])
 def test_no_inference_equals_a_naive_implementation(tmp_path, another):
     work = lifelong(tmp_path, "no-inference", "fwt_splitting")
     sedna = other_sedna(tmp_path / "site") if another else None
@@ -255,7 +256,7 @@ def test_the_default_mode_trains_first_and_then_what_is_unseen(tmp_path):
     assert numbers["MATRIX"] is None and scores.scores["BWT"] is None and scores.scores["task_avg_acc"] is None
 
 
-@pytest.mark.parametrize("mode", ["no-inference", "hard-example-mining"])
+@pytest.mark.parametrize("mode", family(["no-inference", "hard-example-mining"]))
 def test_a_killed_case_ends_the_same(tmp_path, mode):
     splitting = "fwt_splitting" if mode == "no-inference" else "hard-example_splitting"
     work = lifelong(tmp_path, mode, splitting, die_at=4)
@@ -330,7 +331,7 @@ def test_multi_inference_lets_several_models_answer_each_sample(tmp_path):
     assert "task_remodeling, inference_integrate is missing" in in_child(message)
 
 
-@pytest.mark.parametrize("name", ["accuracy", "right"])
+@pytest.mark.parametrize("name", family(["accuracy", "right"]))
 def test_for_its_own_tables_the_matrix_and_transfer_are_kept_as_ianvs_computes_them(tmp_path, name):
     work = lifelong(tmp_path, "no-inference", "fwt_splitting")
     file = Path(work.modules[0].url)

@@ -10,6 +10,7 @@ import torch
 
 from ianvs.authoring import TorchLearner
 from ianvs.testalgorithms.routing import routers
+from tests.families import family
 from tests.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
 from tests.testalgorithms.fake_card import card
 
@@ -154,17 +155,17 @@ def test_every_entry_point_is_a_method_of_this_test_or_has_no_tensors_of_its_own
     assert "torch" not in vars(routers)
 
 
+DEAR = ("bic:BiC", "dynamic_er:DynamicER", "foster:FOSTER", "lucir:LUCIR")
 QUICK = [
-    *(name for name in ARRAYS if not on_tokens(METHODS[name])),
+    *(name for name in ARRAYS if not on_tokens(METHODS[name]) and name not in DEAR),
     "segmentation.finetune:FineTuning",
     "language.replay:Replay",
     "detection.replay:DetectionReplay",
     "multilabel.prs:MultilabelPRS",
 ]
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in METHODS if name not in QUICK]
 
 
-@pytest.mark.parametrize("name", [*QUICK, *SLOW])
+@pytest.mark.parametrize("name", family(METHODS, QUICK))
 def test_every_method_learns_and_answers_on_a_card_as_on_a_processor(name):
     """Torch's fake tensors refuse an operation on tensors of several devices; the numbers are those of the CPU."""
     options = {} if METHODS[name].__name__ in CLOSED_FORM else {"epochs": EPOCHS}

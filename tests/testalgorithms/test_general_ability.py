@@ -10,6 +10,7 @@ import torch
 
 import ianvs
 from ianvs.base.errors import PluginError
+from tests.families import family
 from tests.testalgorithms.talks import FIRST, SECOND, SIZE, taught
 
 pytest.importorskip("transformers")
@@ -63,7 +64,7 @@ def by_hand(learner: LanguageLearner, questions: list[dict]) -> float:
     return right / len(questions)
 
 
-@pytest.mark.parametrize("tuning", ["full", "lora"])
+@pytest.mark.parametrize("tuning", family(["lora", "full"]))
 def test_the_number_is_the_share_of_right_choices(task: Path, tuning: str) -> None:
     learner = LanguageLearner(**{**SIZE, "epochs": 12}, tuning=tuning, general_tasks=str(task))
     assert learner.measured() == {}  # a tiny model that was taught nothing has no tokens

@@ -12,6 +12,7 @@ from ianvs.base.errors import ConfigError
 from ianvs.base.package import shipped_jobs
 from ianvs.cli import main
 from ianvs.cli.installed_commands import BEGINNINGS
+from tests.families import family
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +20,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("kind", BEGINNINGS)
+@pytest.mark.parametrize("kind", family(BEGINNINGS))
 def test_what_it_writes_runs_unchanged_and_is_ranked(kind: str, tmp_path: Path) -> None:
     assert main(["new", kind, "first-try"]) == 0
     results = ianvs.run("first-try", engine="inline")

@@ -33,7 +33,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     own = metafunc.config.getoption("--engine", default=None)
     local = ["local", SPAWNED, RAY, pytest.param("slurm", marks=pytest.mark.slurm)]
     apart = [*local, "documented"]
-    for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart), ("yaml", local)):
+    some = [local[0], *(pytest.param(one, marks=pytest.mark.slow) for one in local[1:3]), *local[3:]]
+    jobs = [*some, pytest.param("documented", marks=pytest.mark.slow)]
+    for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", jobs), ("yaml", some)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, [own] if own else ours, indirect=True)
 

@@ -94,6 +94,7 @@ def test_it_runs_with_its_modules_its_data_and_its_measures(tmp_path: Path) -> N
     assert set(of.Dataset) == {"spirals"}
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> None:
     quiet = write(tmp_path / "quiet")
     ianvs.run(quiet, workspace=tmp_path / "ws-quiet")

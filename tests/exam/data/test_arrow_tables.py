@@ -16,6 +16,7 @@ from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.sources import read_parts
+from tests.families import family
 
 arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -255,29 +256,38 @@ def test_a_dataset_dict_has_a_training_and_a_test_part(tmp_path):
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [
-        ("held = datasets.Dataset.from_dict({'image': ['a.png']})\nreturn held, held", "no column holds the label"),
-        (
-            "held = datasets.Dataset.from_dict({'a': [1]})\nreturn datasets.DatasetDict(test=held)",
-            "DatasetDict without 'train'",
-        ),
-        (
-            "held = datasets.Dataset.from_dict({'a': [1], 'y': [0]})\nreturn datasets.DatasetDict(train=held)",
-            "has no 'test'",
-        ),
-        (
-            "held = datasets.Dataset.from_dict({'a': [1], 'y': [0]}).to_iterable_dataset()\nreturn held, held",
-            "streams has no length. Load it without `streaming=True`",
-        ),
-        (
-            "held = pandas.DataFrame({'a': [object()], 'y': [0]})\nreturn held, held",
-            "pyarrow can't hold .* Return .x, y. arrays",
-        ),
-        ("held = [{'pixel_values': np.ones(3)}]\nreturn held, held", "train: no column holds the label: .* by `label`"),
-        ("held = [{'picture': np.ones(3), 'y': 0}]\nreturn held, held", "or the key that `input` names"),
-        ("held = [{'x': np.ones(3), 'y': 0}, {'x': np.ones(3)}]\nreturn held, held", r"train\[1\] has no 'y', only x"),
-        ("return iter([1]), iter([1])", "which has no length: return a list of its samples"),
-    ],
+    family(
+        [
+            ("held = datasets.Dataset.from_dict({'image': ['a.png']})\nreturn held, held", "no column holds the label"),
+            (
+                "held = datasets.Dataset.from_dict({'a': [1]})\nreturn datasets.DatasetDict(test=held)",
+                "DatasetDict without 'train'",
+            ),
+            (
+                "held = datasets.Dataset.from_dict({'a': [1], 'y': [0]})\nreturn datasets.DatasetDict(train=held)",
+                "has no 'test'",
+            ),
+            (
+                "held = datasets.Dataset.from_dict({'a': [1], 'y': [0]}).to_iterable_dataset()\nreturn held, held",
+                "streams has no length. Load it without `streaming=True`",
+            ),
+            (
+                "held = pandas.DataFrame({'a': [object()], 'y': [0]})\nreturn held, held",
+                "pyarrow can't hold .* Return .x, y. arrays",
+            ),
+            (
+                "held = [{'pixel_values': np.ones(3)}]\nreturn held, held",
+                "train: no column holds the label: .* by `label`",
+            ),
+            ("held = [{'picture': np.ones(3), 'y': 0}]\nreturn held, held", "or the key that `input` names"),
+            (
+                "held = [{'x': np.ones(3), 'y': 0}, {'x': np.ones(3)}]\nreturn held, held",
+                r"train\[1\] has no 'y', only x",
+            ),
+            ("return iter([1]), iter([1])", "which has no length: return a list of its samples"),
+        ],
+        2,
+    ),
 )
 def test_what_a_function_returns_is_refused_by_name(tmp_path, code, expected):
     told = refusal(authored(tmp_path, body(code)), tmp_path / "cache")

@@ -131,6 +131,7 @@ def test_the_forkserver_ends_with_its_parent_even_while_it_imports(tmp_path: Pat
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_a_sigterm_to_every_process_leaves_the_answer_to_the_supervisor(engine: LocalEngine, tmp_path: Path) -> None:
     engine.submit(Task("one", "tests.contracts.tasks:until_told", tmp_path / "file"))
     wait_for((tmp_path / "file").exists)

@@ -40,6 +40,7 @@ def scores(results: ianvs.Results) -> list[object]:
     return [(one.case.id, one.status, one.matrices["accuracy"].values.tolist()) for one in results]
 
 
+@pytest.mark.slow
 def test_a_job_gives_the_same_bits_without_what_linux_alone_has(tmp_path: Path) -> None:
     """In every process of the job, by a sitecustomize."""
     (tmp_path / "site").mkdir()
@@ -76,6 +77,7 @@ def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path, sealing: st
             command(job)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_not_run_again_in_every_task(tmp_path: Path) -> None:
     job = write_job(tmp_path / "job", job=f"seeds: [0]\nengine: {SPAWNED}", hyperparameters="")
     script = tmp_path / "script.py"

@@ -216,6 +216,7 @@ def test_a_copy_passes_nothing_on(passed, way, new):
 
 @closed
 @filtered
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_copy_in_another_interpreter_passes_nothing_on(passed, way):
     open_ = passed("open", True, apart=True)

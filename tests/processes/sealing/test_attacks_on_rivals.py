@@ -11,6 +11,7 @@ import ianvs
 from ianvs.base.types import CaseResult
 from ianvs.processes.sealing.landlock import landlock_version
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, write_job
 from tests.processes.sealing.test_attacks import plugin
 
@@ -80,14 +81,14 @@ def require_refused(found: CaseResult) -> None:
 
 
 @closed
-@pytest.mark.parametrize("way", REWRITING)
+@pytest.mark.parametrize("way", family(REWRITING))
 def test_who_rewrites_a_rival_fails_and_the_rivals_score_is_its_own(tmp_path: Path, way: str, honest: Scores) -> None:
     found = attacked(tmp_path, REWRITING[way])
     require_refused(found["majority"])
     assert scores(found["rival"]) == honest
 
 
-@pytest.mark.parametrize("way", REWRITING)
+@pytest.mark.parametrize("way", family(REWRITING))
 def test_where_learners_may_write_a_rival_runs_as_it_was_planned(tmp_path: Path, way: str, honest: Scores) -> None:
     found = attacked(tmp_path, REWRITING[way], job="sealing: open")
     assert found["majority"].status == "finished", found["majority"].failure
@@ -107,7 +108,7 @@ INSTALLED = {
 
 
 @closed
-@pytest.mark.parametrize("place", INSTALLED)
+@pytest.mark.parametrize("place", family(INSTALLED))
 def test_installed_packages_and_ianvs_can_not_be_changed(tmp_path: Path, place: str) -> None:
     found = attacked(tmp_path, f"({INSTALLED[place]}).open('a').close()")
     require_refused(found["majority"])
@@ -121,12 +122,12 @@ def test_where_learners_may_write_they_could_change_ianvs(tmp_path: Path) -> Non
 
 
 @closed
-@pytest.mark.parametrize("attack", ["os.listdir(WORKSPACE / 'code')", "(WORKSPACE / 'code' / 'more').mkdir()"])
+@pytest.mark.parametrize("attack", family(["os.listdir(WORKSPACE / 'code')", "(WORKSPACE / 'code' / 'more').mkdir()"]))
 def test_the_code_that_was_kept_is_closed(tmp_path: Path, attack: str) -> None:
     require_refused(attacked(tmp_path, attack)["majority"])
 
 
-@pytest.mark.parametrize("job", ["", "sealing: open"])
+@pytest.mark.parametrize("job", family(["", "sealing: open"]))
 @pytest.mark.skipif(os.getuid() != 0, reason="modes of files are not Landlock's; they bind all but root")
 def test_an_exam_whose_mode_is_changed_counts_as_before(tmp_path: Path, job: str) -> None:
     before = scores(attacked(tmp_path, "pass", job)["rival"])
@@ -137,6 +138,7 @@ def test_an_exam_whose_mode_is_changed_counts_as_before(tmp_path: Path, job: str
 
 
 @closed
+@pytest.mark.slow
 def test_what_is_compiled_is_cached_for_a_case_alone(tmp_path: Path) -> None:
     names = "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "NUMBA_CACHE_DIR", "TORCH_EXTENSIONS_DIR"
     told = f"(folder / 'caches').write_text('\\n'.join([os.environ['TMPDIR'], *map(os.environ.get, {names!r})]))"
@@ -182,8 +184,8 @@ def objects() -> set[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/sysvipc").is_dir(), reason="there are no System V objects")
-@pytest.mark.parametrize("job", ["", "sealing: open"])
-@pytest.mark.parametrize("what", LEFT)
+@pytest.mark.parametrize("job", family(["", "sealing: open"]))
+@pytest.mark.parametrize("what", family(LEFT))
 def test_what_is_left_in_memory_is_removed_and_told(tmp_path: Path, what: str, job: str) -> None:
     found = attacked(tmp_path, f"import ctypes; {LEFT[what]}", job)["majority"]
     assert found.status == "finished", found.failure

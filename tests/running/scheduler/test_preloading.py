@@ -84,6 +84,7 @@ for method in (Replay, EWC):
 """
 
 
+@pytest.mark.slow
 def test_training_a_perceptron_imports_no_compiler() -> None:
     done = subprocess.run([sys.executable, "-c", PLAIN], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -61,6 +61,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_weights_are_equal_bit_for_bit_whatever_the_jobs_and_the_engine(undisturbed: Path, tmp_path: Path) -> None:
     first = models(undisturbed / "ws")
     assert len(first) == 4

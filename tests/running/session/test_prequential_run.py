@@ -16,6 +16,7 @@ from ianvs.exam.scenarios import open_exam
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 MEANS = '''
@@ -232,7 +233,7 @@ class System:
 """
 
 
-@pytest.mark.parametrize("chunk", [3, 13, 29])
+@pytest.mark.parametrize("chunk", family([13, 3, 29]))
 def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
     """I6: the first answer counts, and the learner's folder is what it was when the round began."""
     stored = {}

@@ -12,6 +12,7 @@ import ianvs
 from ianvs.base.types import CaseResult, Predictions
 from ianvs.running.session.saving import _others
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import unpack_cases, write_job
 
 MEANS = '''
@@ -100,7 +101,7 @@ UNFORKED = {
 }
 
 
-@pytest.mark.parametrize("how", UNFORKED)
+@pytest.mark.parametrize("how", family(["inline", "with a thread", "spawned"], 2))
 def test_where_there_is_no_fork_the_learner_itself_is_asked_in_the_end(tmp_path: Path, how: str) -> None:
     plugin, job = UNFORKED[how]
     whole = examined(tmp_path / "whole", plugin, job)
