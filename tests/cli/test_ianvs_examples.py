@@ -96,6 +96,7 @@ def tried_from(checkout: Path, out: Path) -> dict[str, str]:
         return next(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_job_of_one_setting_is_judged_by_two_sets_of_data(tmp_path, monkeypatch):
     checkout = tmp_path / "checkout"
     example(checkout, "single", "data.jsonl", rates=False, renamed=False)

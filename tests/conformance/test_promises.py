@@ -20,6 +20,7 @@ from tests.conformance.every_method import (
     same,
     weights,
 )
+from tests.families import family
 from tests.testalgorithms.exam_of_arrays import digits, pictures
 
 FOLDER = Path(__file__).resolve().parents[2] / "testalgorithms"
@@ -29,7 +30,8 @@ WITH_MEMORY = {name: one for name, one in EVERY.items() if "capacity" in one.opt
 
 
 def every(methods):
-    return pytest.mark.parametrize("one", methods.values(), ids=methods)
+    quick = [one for name, one in methods.items() if name not in TRANSFORMERS or name == "l2p"]
+    return pytest.mark.parametrize("one", family(methods.values(), quick), ids=methods)
 
 
 every_method = every(EVERY)

@@ -273,6 +273,7 @@ CHECKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_companions_of_mdil_ss_go_where_plain_loops_go():
     for check in CHECKS:
         check.conforms()

@@ -81,6 +81,7 @@ def test_a_name_that_nothing_has_is_told_with_the_closest_one(python: Path, tmp_
     assert "Did you mean 'digits_class_incremental'?" in said.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_with_a_job_in_it_is_that_job(python: Path, tmp_path: Path) -> None:
     write_job(tmp_path / "mine")
     assert ianvs(python, tmp_path, "validate", "-f", "mine").returncode == 0

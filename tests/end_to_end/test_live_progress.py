@@ -50,6 +50,7 @@ def test_a_terminal_sees_each_case_go_from_round_to_round(tmp_path):
     assert re.search(said, " ".join(screen.split()))
 
 
+@pytest.mark.slow
 def test_who_wants_quiet_sees_nothing(tmp_path):
     job = write_job(tmp_path, hyperparameters="", job="seeds: [0]\njobs: 1")
     code, screen = shown(sys.executable, "-m", "ianvs", "run", "-f", str(job), "--quiet")

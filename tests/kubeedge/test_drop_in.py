@@ -16,6 +16,7 @@ from ianvs.cli import main
 from ianvs.kubeedge.exact_tables import transfer
 from tests.checkout import REGISTERED, Checkout
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 from tests.kubeedge import beside_ianvs, learning_toys
 
@@ -58,7 +59,7 @@ def test_its_tables_are_equal_byte_for_byte_but_for_time_and_paths(toys: Path) -
     assert "is better" not in said  # nobody knows it of a plugin's metric
 
 
-@pytest.mark.parametrize("name", list(learning_toys.METRICS))
+@pytest.mark.parametrize("name", family(list(learning_toys.METRICS)))
 def test_tables_of_what_learns_in_rounds_are_equal_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -73,6 +74,7 @@ def test_tables_of_what_learns_in_rounds_are_equal_too(
         assert ours.count("\n") == 3 and len(set(ours.splitlines())) == 3
 
 
+@pytest.mark.slow
 def test_joint_inference_shares_a_folder_and_finds_the_cache_that_was_put_there(toys: Path) -> None:
     place = toys / "ws/joint/toy/cache.json"
     place.parent.mkdir(parents=True)
@@ -86,6 +88,7 @@ def test_joint_inference_shares_a_folder_and_finds_the_cache_that_was_put_there(
     assert {row["accuracy"] for row in table(toys / "ws/joint/rank/ianvs/all_rank.csv")} == {"0.75", "0.5"}
 
 
+@pytest.mark.slow
 def test_prefixes_are_of_the_modules_own_types_whatever_is_selected(toys: Path) -> None:
     ianvs.run("joint.yaml")
     for name in ("all_rank.csv", "selected_rank.csv"):
@@ -130,6 +133,7 @@ def test_a_table_that_ianvs_wrote_is_never_written_over(toys: Path, capsys: pyte
     assert again == 0 and {path.name: path.read_bytes() for path in rank.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_rows_that_ianvs_added_to_a_table_of_ours_are_kept(toys: Path) -> None:
     ianvs.run("single.yaml")
     rank = toys / "ws/single/rank/all_rank.csv"

@@ -164,6 +164,7 @@ def test_a_killed_federation_goes_on_and_ends_the_same(tmp_path):
     assert set(resumed[0]["seconds"]) == {"0", "1", "2", "3", "test"}  # the first rounds were not run again
 
 
+@pytest.mark.slow
 def test_class_incremental_examines_after_each_task(tmp_path):
     work = replace(
         federated(tmp_path, "Helping"),

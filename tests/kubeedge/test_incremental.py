@@ -143,6 +143,7 @@ def test_a_killed_case_goes_on_after_its_last_round(tmp_path):
     assert len(list((tmp_path / "W" / "output" / "inference" / "hard_examples" / "3").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_what_can_not_be_stored_starts_over_and_ends_the_same(tmp_path):
     work = incremental(tmp_path, die_at=3)
     file = tmp_path / "p" / "base.py"

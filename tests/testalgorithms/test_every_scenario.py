@@ -7,6 +7,7 @@ import torch
 from ianvs.testalgorithms.finetune.basemodel import Finetune
 from ianvs.testalgorithms.joint.basemodel import Joint
 from ianvs.testalgorithms.replay.basemodel import Replay
+from tests.families import family
 from tests.testalgorithms.exam_of_arrays import Data, digits
 from tests.testalgorithms.test_methods import LEARNERS, every_method
 
@@ -198,7 +199,7 @@ def adapted(make, path, exam, j):
 
 
 @every_method
-@pytest.mark.parametrize("adaptation", ["probe", "finetune"])
+@pytest.mark.parametrize("adaptation", family(["probe", "finetune"]))
 def test_a_copy_is_adapted_after_a_stage_and_the_learner_goes_on(make, adaptation, tmp_path):
     exam = digits()
     options = {"adaptation": adaptation, "epochs": 20}

@@ -211,6 +211,7 @@ def test_a_test_set_is_waited_for_once():
     assert sum(made.waits.values()) == 1  # for the answers
 
 
+@pytest.mark.slow
 def test_a_model_goes_on_from_its_file_on_a_card(tmp_path):
     """What was kept comes back on the processor, and is used with what lies on the card."""
     for name in (name for name in ARRAYS if METHODS[name].__name__ in ("Replay", "EWC", "ICaRL", "SI", "LUCIR", "DER")):

@@ -82,6 +82,7 @@ def test_other_exams_are_refused() -> None:
         made(NumberLearner).train(pairs, num_classes=0)
 
 
+@pytest.mark.slow
 def test_the_job_that_ships_tells_its_methods_apart(tmp_path: Path) -> None:
     short = {"dataset.train": 200, "dataset.test": 40, "seeds": [0], "engine": "inline"}
     found = ianvs.run(JOB, workspace=tmp_path, settings=short)

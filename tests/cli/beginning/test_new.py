@@ -78,7 +78,7 @@ def test_a_folder_of_that_name_does_not_stand_in_the_way(tmp_path: Path) -> None
     assert (tmp_path / "mine" / "mine.py").is_file()
 
 
-@pytest.mark.parametrize("name", sorted(shipped_jobs()))
+@pytest.mark.parametrize("name", family(sorted(shipped_jobs()), 5))
 def test_a_copy_of_a_shipped_job_stands_alone_and_is_the_same_job(name: str, tmp_path: Path) -> None:
     assert main(["new", "job", "copy", "--from", name]) == 0
     files = [path for path in (tmp_path / "copy").iterdir() if path.is_file()]

@@ -231,6 +231,7 @@ def test_when_the_forkserver_dies_its_tasks_are_reported_as_killed(apart: Engine
     wait_for(lambda: not psutil.pid_exists(pid))
 
 
+@pytest.mark.slow
 def test_ray_that_is_not_installed_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(IanvsError, match=r"pip install 'ianvs\[ray\]'"):

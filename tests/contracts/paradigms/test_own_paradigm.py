@@ -18,6 +18,7 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.families import family
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_paradigm"
 
@@ -123,21 +124,24 @@ def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
-    [
-        (
-            "clients: 3",
-            "clients: three",
-            r"algorithm.yaml:3:3: 'clients' of FederatedAveraging should be a valid integer",
-        ),
-        (
-            "clients: 3",
-            "clinets: 3",
-            r"algorithm.yaml:3:3: unknown key 'clinets' in algorithm. Did you mean 'clients'\?",
-        ),
-        ("name: FederatedAveraging", "name: Federated", r"algorithm.yaml:2:25: .*has no 'Federated'.*It defines"),
-        ("type: aggregation", "type: agregation", r"type should be one of .*Did you mean 'aggregation'\?"),
-        ("name: ServerMomentum", "name: SoftmaxRegression", r"SoftmaxRegression lacks the method aggregate"),
-    ],
+    family(
+        [
+            (
+                "clients: 3",
+                "clients: three",
+                r"algorithm.yaml:3:3: 'clients' of FederatedAveraging should be a valid integer",
+            ),
+            (
+                "clients: 3",
+                "clinets: 3",
+                r"algorithm.yaml:3:3: unknown key 'clinets' in algorithm. Did you mean 'clients'\?",
+            ),
+            ("name: FederatedAveraging", "name: Federated", r"algorithm.yaml:2:25: .*has no 'Federated'.*It defines"),
+            ("type: aggregation", "type: agregation", r"type should be one of .*Did you mean 'aggregation'\?"),
+            ("name: ServerMomentum", "name: SoftmaxRegression", r"SoftmaxRegression lacks the method aggregate"),
+        ],
+        2,
+    ),
 )
 def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = write(tmp_path / "job")

@@ -170,6 +170,7 @@ class Stopped(ClassMeans):
 """
 
 
+@pytest.mark.slow
 def test_a_case_that_ended_in_its_last_round_goes_on_to_the_same_end(tmp_path: Path) -> None:
     stopped = edited(INCREMENTAL, "name: Replay", "name: Stopped\n      url: ./stopped.py")
     algorithms = {

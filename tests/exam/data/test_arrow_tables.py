@@ -182,19 +182,30 @@ def test_paths_of_pictures_are_looked_for_below_the_root(tmp_path):
 
 @pytest.mark.parametrize(
     ("columns", "settings", "expected"),
-    [
-        ({"a": [1.0, 2]}, {}, "no column holds the label: expected one of label, y, .* Or name the column by `label`"),
-        ({"a": [1.0, None], "label": [0, 1]}, {}, "'a' is not numeric: 1.0"),
-        ({"text": ["p", "q"], "label": [0, 1]}, {}, "no column holds the sample: .* by `input` in the dataset"),
-        ({"a": [1.0, 2], "label": ["x", None]}, {}, "row 2: the column 'label' is empty"),
-        ({"a": [1.0, 2], "label": [[0], [1]]}, {}, "row 1: 'label' is a list; expected one name or number"),
-        ({"x": [[1, 2], [3]], "label": [0, 1]}, {}, "row 1: 'x' is a list; expected .* a list as long as the others"),
-        ({"x": [b"no picture"], "label": [0]}, {}, "row 1: the picture in 'x' .*can't be"),
-        ({"a": [1.0], "species": ["x"]}, {"label": "specie"}, "no column 'specie'.* Did you mean 'species'"),
-        ({"a": [1.0], "label": ["x"]}, {"input": "b"}, "no column 'b'. It has: a, label"),
-        ({"a": [], "label": []}, {}, "has no samples"),
-        ({"query": ["a", "b"], "response": ["c", " "]}, {}, "row 2: the assistant's reply of turn 1 is empty"),
-    ],
+    family(
+        [
+            (
+                {"a": [1.0, 2]},
+                {},
+                "no column holds the label: expected one of label, y, .* Or name the column by `label`",
+            ),
+            ({"a": [1.0, None], "label": [0, 1]}, {}, "'a' is not numeric: 1.0"),
+            ({"text": ["p", "q"], "label": [0, 1]}, {}, "no column holds the sample: .* by `input` in the dataset"),
+            ({"a": [1.0, 2], "label": ["x", None]}, {}, "row 2: the column 'label' is empty"),
+            ({"a": [1.0, 2], "label": [[0], [1]]}, {}, "row 1: 'label' is a list; expected one name or number"),
+            (
+                {"x": [[1, 2], [3]], "label": [0, 1]},
+                {},
+                "row 1: 'x' is a list; expected .* a list as long as the others",
+            ),
+            ({"x": [b"no picture"], "label": [0]}, {}, "row 1: the picture in 'x' .*can't be"),
+            ({"a": [1.0], "species": ["x"]}, {"label": "specie"}, "no column 'specie'.* Did you mean 'species'"),
+            ({"a": [1.0], "label": ["x"]}, {"input": "b"}, "no column 'b'. It has: a, label"),
+            ({"a": [], "label": []}, {}, "has no samples"),
+            ({"query": ["a", "b"], "response": ["c", " "]}, {}, "row 2: the assistant's reply of turn 1 is empty"),
+        ],
+        4,
+    ),
 )
 def test_what_a_table_lacks_is_told_with_its_row_and_a_remedy(tmp_path, columns, settings, expected):
     parquet.write_table(table(**columns), tmp_path / "t.parquet")
@@ -344,6 +355,7 @@ def test_every_domain_gives_its_share(tmp_path):
     assert sorted(dataset.test.domains.tolist()) == ["p"] * 6 + ["q"] * 2
 
 
+@pytest.mark.slow
 def test_a_function_may_leave_the_test_part_to_its_share(tmp_path):
     dataset = loaded(
         authored(tmp_path, body(FRAME + "return frame[['a', 'kind']].rename(columns={'kind': 'y'})"), test_share=0.25),

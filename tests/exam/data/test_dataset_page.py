@@ -11,6 +11,7 @@ import yaml
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
 from tests.exam.data.pictures import write_picture
+from tests.families import family
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "add_a_dataset.md").read_text()
@@ -21,12 +22,15 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize(
     ("name", "kind", "shape", "classes"),
-    [
-        ("shapes", "classification", (80, 16, 16, 1), ("circle", "square")),
-        ("photos", "classification", (4, 6, 5, 3), ("cat", "dog")),
-        ("fake", "classification", (50, 8, 8, 3), ("0", "1", "2", "3", "4")),
-        ("capitals", "conversation", (4,), ()),
-    ],
+    family(
+        [
+            ("shapes", "classification", (80, 16, 16, 1), ("circle", "square")),
+            ("photos", "classification", (4, 6, 5, 3), ("cat", "dog")),
+            ("fake", "classification", (50, 8, 8, 3), ("0", "1", "2", "3", "4")),
+            ("capitals", "conversation", (4,), ()),
+        ],
+        2,
+    ),
 )
 def test_each_function_of_the_page_is_a_dataset(tmp_path, name, kind, shape, classes):
     for number in range(8):

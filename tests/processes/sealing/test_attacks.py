@@ -18,6 +18,7 @@ from ianvs.processes.sealing.landlock import landlock_version
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, write_job
 from tests.kernel import filters_calls
 
@@ -72,7 +73,7 @@ def written(results: Results, name: str = "found.json") -> list:
 # --- the order of questions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scenario", HIDING)
+@pytest.mark.parametrize("scenario", family(HIDING, 2))
 def test_the_number_of_calls_says_nothing_of_the_task(tmp_path, scenario):
     counting = plugin(
         train="self.calls = 0",

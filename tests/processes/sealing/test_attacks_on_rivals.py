@@ -115,6 +115,7 @@ def test_installed_packages_and_ianvs_can_not_be_changed(tmp_path: Path, place: 
     assert found["rival"].status == "finished"
 
 
+@pytest.mark.slow
 def test_where_learners_may_write_they_could_change_ianvs(tmp_path: Path) -> None:
     """Opened to be written, and left as it is."""
     found = attacked(tmp_path, f"({INSTALLED['a file of ianvs']}).open('a').close()", job="sealing: open")
@@ -127,6 +128,7 @@ def test_the_code_that_was_kept_is_closed(tmp_path: Path, attack: str) -> None:
     require_refused(attacked(tmp_path, attack)["majority"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", family(["", "sealing: open"]))
 @pytest.mark.skipif(os.getuid() != 0, reason="modes of files are not Landlock's; they bind all but root")
 def test_an_exam_whose_mode_is_changed_counts_as_before(tmp_path: Path, job: str) -> None:

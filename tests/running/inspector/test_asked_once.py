@@ -10,6 +10,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import ConfigError
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 METHODS = """
@@ -99,14 +100,17 @@ def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "times", "told"),
-    [
-        # It may have been the file before: who ends a process that others were asked in is asked again, in a new one.
-        ("import os; os._exit(3)", 2, "importing plugin.py of x ended the process."),
-        ("raise SystemExit", 2, "importing plugin.py of x ended the process."),
-        ("while True: ...", 1, "importing plugin.py of x took longer than limits.check_seconds: 2."),
-        ("1 / 0", 1, "plugin.py:2: ZeroDivisionError: division by zero"),
-        ("def f(:", 0, "plugin.py:2:7: SyntaxError: invalid syntax"),
-    ],
+    family(
+        [
+            # It may have been the file before: who ends a process that others were asked in is asked again, in a new one.
+            ("import os; os._exit(3)", 2, "importing plugin.py of x ended the process."),
+            ("raise SystemExit", 2, "importing plugin.py of x ended the process."),
+            ("while True: ...", 1, "importing plugin.py of x took longer than limits.check_seconds: 2."),
+            ("1 / 0", 1, "plugin.py:2: ZeroDivisionError: division by zero"),
+            ("def f(:", 0, "plugin.py:2:7: SyntaxError: invalid syntax"),
+        ],
+        2,
+    ),
 )
 def test_a_broken_file_leaves_the_others_alone(
     job: Path, source: str, times: int, told: str, monkeypatch: pytest.MonkeyPatch

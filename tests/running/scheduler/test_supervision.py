@@ -21,6 +21,7 @@ from ianvs.running.planning.plan import PlannedCase
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, unpack_cases, write_job
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
@@ -375,7 +376,7 @@ def test_a_plugin_can_not_stop_the_run_by_its_exit_status(tmp_path: Path) -> Non
     assert (failed.status, other.status) == ("failed", "finished")
 
 
-@pytest.mark.parametrize("gone", ["ws", "ws/cases", "ws/cache", "ws/exams"])
+@pytest.mark.parametrize("gone", family(["ws", "ws/cases", "ws/cache", "ws/exams"]))
 def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_makes_up_for_it(
     tmp_path: Path, gone: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,6 +69,7 @@ def _distance(drawn: dict[str, Any], goal: int) -> float:
     return (math.log10(drawn["lr"]) + 3) ** 2 + (drawn["share"] - 0.3) ** 2
 
 
+@pytest.mark.slow
 def test_tpe_finds_better_than_chance_and_what_matters_is_told() -> None:
     space = {name: SPACE[name] for name in ("lr", "share")}
 

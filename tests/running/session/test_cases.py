@@ -277,6 +277,7 @@ def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_p
         ianvs.run(path)
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path) -> None:
     path = write_job(tmp_path)
     both = [start(path), start(path)]

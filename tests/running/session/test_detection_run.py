@@ -12,6 +12,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import ConfigError
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 from tests.testenv.data_types.boxes import GOLDEN
 
@@ -209,7 +210,7 @@ SLIPS = {
 }
 
 
-@pytest.mark.parametrize("slip", SLIPS)
+@pytest.mark.parametrize("slip", family(SLIPS, 2))
 def test_validate_refuses_labels_with_the_sample_and_the_remedy(tmp_path: Path, slip: str) -> None:
     code, words = SLIPS[slip]
     path = job(tmp_path, data=edited(DATA, "    x = np", f"    {code}\n    x = np"))
@@ -228,7 +229,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("slip", ANSWERS)
+@pytest.mark.parametrize("slip", family(ANSWERS))
 def test_answers_of_another_form_end_the_case(tmp_path: Path, slip: str) -> None:
     answer, words = ANSWERS[slip]
     plugin = edited(

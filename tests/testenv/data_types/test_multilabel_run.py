@@ -19,6 +19,7 @@ from ianvs.exam.scenarios import build_exam
 from ianvs.exam.scenarios.request import ScenarioRequest
 from ianvs.testenv.scenarios.class_incremental import ClassIncremental
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 FUNCTION = """
@@ -92,7 +93,7 @@ def told(folder: Path) -> list[Arrays]:
     return [(np.array(x, np.float32), np.array(y, np.uint8)) for x, y in json.loads(saved.read_text())]
 
 
-@pytest.mark.parametrize("tests", ["all", "containing"])
+@pytest.mark.parametrize("tests", family(["all", "containing"]))
 @pytest.mark.parametrize("cut", ["overlapping", "exclusive"])
 def test_classes_arrive_and_each_sample_is_asked_once_a_round(tmp_path: Path, cut: str, tests: str) -> None:
     testenv = edited(TESTENV, "cut: overlapping, tests: all", f"cut: {cut}, tests: {tests}")
@@ -280,12 +281,19 @@ def test_a_wrong_name_in_a_table_is_refused_with_its_line(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
-    [
-        ('list("abcdef")', 'list("abc")', r"y of train: the labels have 6 columns for 3 classes \(a, b, c\)"),
-        ("y[36:])", "y[36:] * 2)", r"y of test: sample \d+ has 2 for '.'; expected 1 where the sample has the label"),
-        ("(x[:36], y[:36])", "(x[:36], ['a;g'] * 36)", r"y of train: sample 0 has 'g', which is no class"),
-        ("(x[:36], y[:36])", "(x[:36], y[:30])", r"y of train should hold one entry for each of the 36 samples"),
-    ],
+    family(
+        [
+            ('list("abcdef")', 'list("abc")', r"y of train: the labels have 6 columns for 3 classes \(a, b, c\)"),
+            (
+                "y[36:])",
+                "y[36:] * 2)",
+                r"y of test: sample \d+ has 2 for '.'; expected 1 where the sample has the label",
+            ),
+            ("(x[:36], y[:36])", "(x[:36], ['a;g'] * 36)", r"y of train: sample 0 has 'g', which is no class"),
+            ("(x[:36], y[:36])", "(x[:36], y[:30])", r"y of train should hold one entry for each of the 36 samples"),
+        ],
+        2,
+    ),
 )
 def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = job(tmp_path, function=edited(FUNCTION, old, new))

@@ -14,6 +14,7 @@ from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import Part
 from ianvs.testenv.data_types.regression.regression_type import Regression
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 FUNCTION = """
@@ -149,7 +150,7 @@ def test_numbers_are_no_classes_unless_the_type_is_said(tmp_path: Path) -> None:
         ianvs.validate(path)
 
 
-@pytest.mark.parametrize("name", ["accuracy", "exact_match", "mIoU", "mAP"])
+@pytest.mark.parametrize("name", family(["accuracy", "exact_match", "mIoU", "mAP"]))
 def test_scores_of_classes_are_refused_by_a_message_that_names_others(tmp_path: Path, name: str) -> None:
     path = job(tmp_path, edited(TESTENV, "metrics: [", f"metrics: [{{name: {name}}}, "))
     for command in (ianvs.validate, ianvs.run):
