@@ -77,13 +77,10 @@ def collate(
         places = torch.tensor([[at for one in conversations for at in range(len(one))]])
         return replace(collate([Encoded(joined, said)], pad, device), positions=sent(places, device))
     length = max(map(len, conversations))
-    tokens = torch.full((len(conversations), length), pad)
-    seen = torch.zeros(len(conversations), length, dtype=torch.int64)
-    learnt = torch.zeros(len(conversations), length, dtype=torch.bool)
-    for row, conversation in enumerate(conversations):
-        tokens[row, : len(conversation)] = torch.tensor(conversation.tokens)
-        seen[row, : len(conversation)] = 1
-        learnt[row, : len(conversation)] = torch.tensor(conversation.learnt)
+    free = [length - len(one) for one in conversations]
+    tokens = torch.tensor([[*one.tokens, *[pad] * n] for one, n in zip(conversations, free, strict=True)])
+    seen = torch.tensor([[1] * (length - n) + [0] * n for n in free])
+    learnt = torch.tensor([[*one.learnt, *[False] * n] for one, n in zip(conversations, free, strict=True)])
     before = learnt[:, 1:].flatten().nonzero()[:, 0]
     before += before // max(1, length - 1)  # a row has one token more than places before another
     columns, at = (before % length).unique(return_inverse=True)

@@ -1,6 +1,6 @@
 """A memory of old conversations with a budget, and the gradient of the loss on what it holds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,12 +35,9 @@ class ConversationMemory:
     @property
     def nbytes(self) -> int:
         """Bytes of the stored text, and of the pixels of the stored pictures."""
-        pixels = sum(3 * height * width for height, width in self._sizes())
+        sizes = [Picture.of(one).size for conversation in self.conversations for one in conversation.pictures]
+        pixels = sum(3 * height * width for height, width in sizes)
         return sum(len(text.encode()) for text in texts_of(self.conversations)) + pixels
-
-    def _sizes(self) -> Iterator[tuple[int, int]]:
-        """(height, width) of each picture."""
-        return (Picture.of(one).size for conversation in self.conversations for one in conversation.pictures)
 
     def add(self, conversations: Sequence[Conversation], generator: torch.Generator) -> None:
         """Offer conversations; `generator` draws their keys."""

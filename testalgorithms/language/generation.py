@@ -68,12 +68,9 @@ def generate(
 
     asked = [one if isinstance(one, Encoded) else Encoded(tuple(one), ()) for one in prompts]
     pictures = [picture for one in asked for picture in one.pictures]
-    length = max(map(len, prompts))
-    tokens = torch.full((len(prompts), length), template.pad)
-    seen = torch.zeros(len(prompts), length, dtype=torch.int64)
-    for row, prompt in enumerate(asked):
-        tokens[row, length - len(prompt) :] = torch.tensor(prompt.tokens)
-        seen[row, length - len(prompt) :] = 1
+    length = max(map(len, asked))
+    tokens = torch.tensor([[template.pad] * (length - len(one)) + [*one.tokens] for one in asked])
+    seen = torch.tensor([[0] * (length - len(one)) + [1] * len(one) for one in asked])
     device = next(network.parameters()).device
     # What a model's own configuration asks for, such as a penalty for repetition, would not be greedy.
     plain = GenerationConfig(  # type: ignore[no-untyped-call]

@@ -40,14 +40,7 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
         network = _tiny(options, tokenizer)
     else:
         network, tokenizer = _pretrained(options)
-    _set_attention(network, options)
-    if options.tuning != "full":
-        from peft import get_peft_model
-
-        _require_modules(network, options)
-        network = get_peft_model(made_ready(network, options), adapter(options))
-    set_tuned(network, **options.seeing)
-    return network, tokenizer
+    return _to_tune(network, options), tokenizer
 
 
 def _tiny(options: ModelOptions, tokenizer: Any) -> Any:
@@ -136,8 +129,7 @@ def save_model(network: Any, tokenizer: Any, options: ModelOptions, folder: Path
         # "auto" would ask the network whether the base model's vocabulary is as published.
         network.save_pretrained(folder / "adapter", save_embedding_layers=False)
     if options.tuning == "full" or options.tiny:
-        base = network if options.tuning == "full" else network.get_base_model()
-        _plain(network, base).save_pretrained(folder / "model")
+        (network if options.tuning == "full" else _plain(network)).save_pretrained(folder / "model")
     elif seen := beside_adapter(network, **options.seeing):
         torch.save(seen, folder / "adapter" / SEEN)
     tokenizer.save_pretrained(folder / "tokenizer")
@@ -149,37 +141,37 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
 
     network: Any
     kind: Any = PreTrainedTokenizerFast if options.tiny else AutoTokenizer
-    tokenizer = kind.from_pretrained(folder / "tokenizer", trust_remote_code=options.trust_remote_code)
+    trust = {"trust_remote_code": options.trust_remote_code}
+    tokenizer = kind.from_pretrained(folder / "tokenizer", **trust)
     if (folder / "model").is_dir():
-        kind = _kind(AutoConfig.from_pretrained(folder / "model", trust_remote_code=options.trust_remote_code))
-        network = kind.from_pretrained(
-            folder / "model", dtype=options.dtype, trust_remote_code=options.trust_remote_code, **loading(options)
-        )
+        kind = _kind(AutoConfig.from_pretrained(folder / "model", **trust))
+        network = kind.from_pretrained(folder / "model", dtype=options.dtype, **trust, **loading(options))
     else:
         network, _ = _pretrained(options)
-    _set_attention(network, options)
-    if options.tuning != "full":
-        from peft import PeftModel
-
-        network = PeftModel.from_pretrained(
-            made_ready(network, options), folder / "adapter", is_trainable=True, config=adapter(options)
-        )
-        if (folder / "adapter" / SEEN).is_file():
-            network.load_state_dict(torch.load(folder / "adapter" / SEEN, weights_only=True), strict=False)
-    set_tuned(network, **options.seeing)
-    return network, tokenizer
+    return _to_tune(network, options, folder / "adapter"), tokenizer
 
 
-def _set_attention(network: Any, options: ModelOptions) -> None:
-    if options.attention is None:
-        return
+def _to_tune(network: Any, options: ModelOptions, kept: Path | None = None) -> Any:
+    """A base model with what is tuned of it. kept: the folder of the adapter, without which there is a new one."""
     try:
-        network.set_attn_implementation(options.attention)
+        if options.attention is not None:
+            network.set_attn_implementation(options.attention)
     except (ImportError, ValueError) as error:
-        why = " ".join(str(error).split())
-        raise PluginError(
-            f"attention is {options.attention}, which base_model '{options.base_model}' can't: {why}"
-        ) from error
+        why = f"which base_model '{options.base_model}' can't: {' '.join(str(error).split())}"
+        raise PluginError(f"attention is {options.attention}, {why}") from error
+    if options.tuning != "full":
+        from peft import PeftModel, get_peft_model
+
+        if kept is None:
+            _require_modules(network, options)
+            network = get_peft_model(made_ready(network, options), adapter(network, options))
+        else:
+            ready, config = made_ready(network, options), adapter(network, options)
+            network = PeftModel.from_pretrained(ready, kept, is_trainable=True, config=config)
+            if (kept / SEEN).is_file():
+                network.load_state_dict(torch.load(kept / SEEN, weights_only=True), strict=False)
+    set_tuned(network, **options.seeing)
+    return network
 
 
 def recompute_activations(network: Any) -> None:
@@ -190,18 +182,18 @@ def recompute_activations(network: Any) -> None:
         network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
-def adapter(options: ModelOptions) -> Any:
-    """The configuration that `peft` makes one of."""
+def adapter(network: Any, options: ModelOptions) -> Any:
+    """The configuration that `peft` makes one of, for this network."""
     from peft import LoraConfig
 
-    modules = options.target_modules
+    modules, sees = options.target_modules, any(TOWER in name for name, _ in network.named_modules())
     config = LoraConfig(
         task_type="CAUSAL_LM",
         r=options.lora_r,
         lora_alpha=options.lora_alpha,  # type: ignore[arg-type]
         lora_dropout=options.lora_dropout,
         target_modules=modules if isinstance(modules, str) else list(modules),
-        exclude_modules=rf".*({TOWER}|{PROJECTOR})\..*" if _sees(options) else None,  # the language part alone
+        exclude_modules=rf".*({TOWER}|{PROJECTOR})\..*" if sees else None,  # the language part alone
     )
     if options.tuning == "moelora":
         from ianvs.testalgorithms.language.experts import with_experts
@@ -221,9 +213,8 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(place.name, **given)
         network = kind.from_pretrained(place.name, dtype=options.dtype, **given, **loading(options))
     if place.gguf is not None:  # its numbers are plain ones by now, and shall be saved and loaded as such
-        for of, names in ((network.config, ("quantization_config",)), (network, ("hf_quantizer", "is_quantized"))):
-            for name in names:
-                vars(of).pop(name, None)
+        for of, name in ((network.config, "quantization_config"), (network, "hf_quantizer"), (network, "is_quantized")):
+            vars(of).pop(name, None)
     return network, tokenizer
 
 
@@ -250,10 +241,10 @@ def _tokenizer(name: str, **given: Any) -> Any:
 
 def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
     """How the model sees; None for one that does not, and for one that is not on this machine yet."""
-    if options.tiny:
-        seeing = options.base_model in TINY_VISION
-        return Sight.of(_tiny_config(options, tokenizer), tiny_processor()) if seeing else None
-    if not options.download and not place_of(options.base_model).is_here(options.revision):
+    if options.base_model in TINY_VISION:
+        with torch.device("meta"):
+            return Sight.of(_tiny(options, tokenizer).config, tiny_processor())
+    if options.tiny or not (options.download or place_of(options.base_model).is_here(options.revision)):
         return None
     config = _config(options)
     if config.model_type not in KINDS:
@@ -265,17 +256,6 @@ def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
     if not getattr(tokenizer, "chat_template", None):
         tokenizer.chat_template = getattr(processor, "chat_template", None)
     return Sight.of(config, processor.image_processor)
-
-
-def _sees(options: ModelOptions) -> bool:
-    if options.tiny:
-        return options.base_model in TINY_VISION
-    return not place_of(options.base_model).gguf and _config(options).model_type in KINDS
-
-
-def _tiny_config(options: ModelOptions, tokenizer: Any) -> Any:
-    with torch.device("meta"):
-        return _tiny(options, tokenizer).config
 
 
 def _config(options: ModelOptions) -> Any:
@@ -310,13 +290,10 @@ def _told(options: ModelOptions) -> Iterator[None]:
         raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
 
 
-def _plain(network: Any, base: Any) -> Any:
-    """`base` as it was before adapters were put into it; the network that has them is not changed."""
-    if base is network:
-        return network
-    weights = {
-        name.replace(".base_layer", ""): tensor for name, tensor in base.state_dict().items() if "lora_" not in name
-    }
+def _plain(network: Any) -> Any:
+    """The base model as it was before adapters were put into it; the network that has them is not changed."""
+    base = network.get_base_model()
     plain = type(base)(base.config)
-    plain.load_state_dict(weights)
+    weights = {name: tensor for name, tensor in base.state_dict().items() if "lora_" not in name}
+    plain.load_state_dict({name.replace(".base_layer", ""): tensor for name, tensor in weights.items()})
     return plain

@@ -22,13 +22,11 @@ def teacher_forced(
     learnt beyond it can't be asked for: such a token counts as wrong, and as one of the vocabulary drawn at random.
     sight: of a model that sees.
     """
+    return [_of_one(network, one, one.cut(window or len(one)), sight) for one in conversations]
+
+
+def _of_one(network: Any, conversation: Encoded, within: Encoded, sight: Sight | None) -> list[float]:
     device = next(network.parameters()).device
-    return [_of_one(network, one, one.cut(window or len(one)), device, sight) for one in conversations]
-
-
-def _of_one(
-    network: Any, conversation: Encoded, within: Encoded, device: torch.device, sight: Sight | None
-) -> list[float]:
     # The first token has nothing before it.
     before = torch.tensor([at for at, learnt in enumerate(within.learnt[1:]) if learnt], device=device)
     seen = torch.tensor([within.tokens], device=device)

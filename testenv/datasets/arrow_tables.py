@@ -100,7 +100,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
     none = np.zeros(len(held.x), np.int64)
     if held.form == "conversations":
         told = lambda i, slip: Problem(f"row {i + 1}: {slip.message}", Place(path))  # noqa: E731
-        return conversations_listing(held.x, path.stem, path, none.tolist(), told)
+        return conversations_listing(held.x, path, none.tolist(), told)
     if held.form == "paths":
         names = [""] * len(held.y) if spec.data_type else held.y
         found = replace(files_listing(path, spec, held.x, names, none, held.domains), classes=held.classes)

@@ -1,4 +1,4 @@
-"""What sources have in common whose conversations are generated, about facts, year after year."""
+"""What sources have in common whose conversations are generated."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -15,23 +15,27 @@ from ianvs.testenv.datasets.array_source import unknown
 
 
 class GeneratedTalk(Source):
-    """Each year is a domain. `generator` changes when the same options make other conversations."""
+    """`generator` changes when the same options make other conversations."""
 
     takes: ClassVar[tuple[str, ...]] = ("using",)
     title: ClassVar[str]  # by which a testenv names it
     generator: ClassVar[int]
-    first_year: ClassVar[int]
     note: ClassVar[str]  # what reports say of it
+    domain: ClassVar[str] = "year"  # what messages call one
+    repeats: ClassVar[bool] = True  # as `test_repeats_train` of Dataset
 
-    years: int
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Of the domains."""
 
     @abstractmethod
     def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
-        """(year, conversation) of "train" or "test"."""
+        """(domain, conversation) of "train" or "test"."""
 
     def check(self, spec: DatasetSpec) -> list[Problem]:
-        """What is wrong with the years to use."""
-        return unknown(spec, "year", [str(self.first_year + year) for year in range(self.years)])
+        """What is wrong with the domains to use."""
+        return unknown(spec, self.domain, self.names)
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Hash of what determines the conversations."""
@@ -41,8 +45,10 @@ class GeneratedTalk(Source):
         """Made in milliseconds, so nothing is cached."""
         train, test = map(self._samples, ("train", "test"))
         fingerprint, notes = self.fingerprint(spec, cache_dir), (self.note,)
-        return Dataset(self.title, "conversation", train, test, (), fingerprint, notes=notes, test_repeats_train=True)
+        return Dataset(
+            self.title, "conversation", train, test, (), fingerprint, notes=notes, test_repeats_train=self.repeats
+        )
 
     def _samples(self, part: str) -> Samples:
-        years, said = zip(*self.said(part), strict=True)
-        return samples_of(said, [f"{self.title}/{part}/{number:05d}" for number in range(len(said))], years)
+        domains, said = zip(*self.said(part), strict=True)
+        return samples_of(said, [f"{self.title}/{part}/{number:05d}" for number in range(len(said))], domains)

@@ -41,9 +41,13 @@ _ROLES = MappingProxyType(
 _SPEAKERS = MappingProxyType(
     {**_ROLES, "human": "user", "gpt": "assistant", "function_call": "call", "observation": "tool"}
 )
+_QUESTION = ("context", "question"), "question"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ABOUT = frozenset({"id", "domain", "topic", "meta", "metadata", "source", "url", "title", "timestamp", "date"})
 """What may stand beside the text of a corpus."""
+
+_Turns = tuple[str | None, list[str], list[str]]
+"""The system prompt, what the user says, what the assistant replies."""
 
 
 def _system(record: Mapping[str, Any]) -> str | None:
@@ -51,20 +55,16 @@ def _system(record: Mapping[str, Any]) -> str | None:
     return (text_at(record, "system", ()) or None) if record.get("system") is not None else None
 
 
-def _items(record: Mapping[str, Any], field: str) -> list[Any]:
+def _items(record: Mapping[str, Any], field: str, keys: str) -> list[Mapping[str, Any]]:
     items = record[field]
     if not isinstance(items, list):
         raise Slip(f"'{field}' is {json_kind(items)}; expected an array.", field)
     if not items:
         raise Slip(f"'{field}' is empty; expected what user and assistant say in turn.", field)
+    for position, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise Slip(f"{field}[{position}] is {json_kind(item)}; expected an object with {keys}.", field, position)
     return items
-
-
-def _object(items: list[Any], position: int, field: str, keys: str) -> Mapping[str, Any]:
-    item = items[position]
-    if not isinstance(item, dict):
-        raise Slip(f"{field}[{position}] is {json_kind(item)}; expected an object with {keys}.", field, position)
-    return item
 
 
 def _dialogue(
@@ -73,13 +73,12 @@ def _dialogue(
     role_key: str = "role",
     text_key: str = "content",
     roles: Mapping[str, str] = _ROLES,
-) -> tuple[str | None, list[str], list[str]]:
+) -> _Turns:
     """Lists of messages, each with a role, that go on from one field to the next."""
     messages: list[tuple[Mapping[str, Any], Steps]] = []
     for field in fields:
-        items = _items(record, field)
-        keys = f"'{role_key}' and '{text_key}'"
-        messages += [(_object(items, position, field, keys), (field, position)) for position in range(len(items))]
+        items = _items(record, field, f"'{role_key}' and '{text_key}'")
+        messages += [(item, (field, position)) for position, item in enumerate(items)]
     system = _system(record)
     user: list[str] = []
     assistant: list[str] = []
@@ -152,69 +151,53 @@ def _calls(calls: Any, where: Steps) -> list[str]:
     return written
 
 
-def _sharegpt(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    items = _items(record, "conversation")
-    turns = [_object(items, position, "conversation", "'human' and 'assistant'") for position in range(len(items))]
-    said = [
-        [text_at(turn, who, ("conversation", position)) for position, turn in enumerate(turns)]
-        for who in ("human", "assistant")
-    ]
-    return _system(record), said[0], said[1]
+def _sharegpt(record: Mapping[str, Any]) -> _Turns:
+    turns = [*enumerate(_items(record, "conversation", "'human' and 'assistant'"))]
+    user = [text_at(turn, "human", ("conversation", position)) for position, turn in turns]
+    assistant = [text_at(turn, "assistant", ("conversation", position)) for position, turn in turns]
+    return _system(record), user, assistant
 
 
-def _alpaca(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    user, assistant = _history(record)
-    asked = _below(text_at(record, "instruction", ()), record, "input")
-    return _system(record), [*user, asked], [*assistant, text_at(record, "output", ())]
+def _turn(record: Mapping[str, Any], asked: Sequence[str], reply: str, history: bool = False) -> _Turns:
+    """The texts of the fields `asked`, of which the first has to be there, and the one of `reply`."""
+    user, assistant = _history(record) if history else ([], [])
+    return _system(record), [*user, _texts(record, asked, asked[0])], [*assistant, text_at(record, reply, ())]
 
 
-def _dolly(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+def _texts(record: Mapping[str, Any], fields: Sequence[str], needed: str) -> str:
+    """One below the other, as far as there is something in them."""
+    found = [text_at(record, field, ()) for field in fields if field == needed or record.get(field) is not None]
+    return "\n".join(filter(None, found))
+
+
+def _dolly(record: Mapping[str, Any]) -> _Turns:
     if "output" in record:
         raise Slip("has 'response' and 'output', which both are a reply. Keep one of them.", "output")
-    asked = _below(text_at(record, "instruction", ()), record, "context")
-    return _system(record), [asked], [text_at(record, "response", ())]
+    return _turn(record, ("instruction", "context"), "response")
 
 
-def _below(instruction: str, record: Mapping[str, Any], field: str) -> str:
-    """An instruction with what it is about below it, if there is something."""
-    more = text_at(record, field, ()) if record.get(field) is not None else ""
-    return "\n".join(filter(None, (instruction, more)))
-
-
-def _completion(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+def _completion(record: Mapping[str, Any]) -> _Turns:
     prompt, completion = record["prompt"], record["completion"]
     if isinstance(prompt, list) and isinstance(completion, list):
         return _dialogue(record, ("prompt", "completion"))
     if isinstance(prompt, list) != isinstance(completion, list):
         one, other = json_kind(prompt), json_kind(completion)
         raise Slip(f"'prompt' is {one}, 'completion' {other}; both are texts, or both lists of messages.", "completion")
-    return _system(record), [text_at(record, "prompt", ())], [text_at(record, "completion", ())]
+    return _turn(record, ("prompt",), "completion")
 
 
-def _trace(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    return _system(record), [text_at(record, "prompt", ())], [text_at(record, "answer", ())]
+def _instance(record: Mapping[str, Any]) -> _Turns:
+    """A task has no system prompt, and so has none of its instances."""
+    parts, replies = (one if isinstance(one, list) else [one] for one in (record["Definition"], record["output"]))
+    if not replies:
+        raise Slip("'output' is empty; expected the right replies, of which the first is taken.", "output")
+    definition = "\n".join(text_at({"Definition": part}, "Definition", ()) for part in parts)
+    told = {"system": None, "Definition": definition, "output": replies[0]}
+    return _turn({**record, **told}, ("Definition", "input"), "output")
 
 
-def _instance(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    definition, right = record["Definition"], record["output"]
-    if isinstance(definition, list):
-        definition = "\n".join(text_at({"Definition": part}, "Definition", ()) for part in definition)
-    if isinstance(right, list):
-        if not right:
-            raise Slip("'output' is empty; expected the right replies, of which the first is taken.", "output")
-        reply = text_at({"output": right[0]}, "output", ())
-    else:
-        reply = text_at(record, "output", ())
-    return None, [_below(text_at({"Definition": definition}, "Definition", ()), record, "input")], [reply]
-
-
-def _flat_instance(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    return None, [_below(text_at(record, "definition", ()), record, "inputs")], [text_at(record, "targets", ())]
-
-
-def _query_response(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    user, assistant = _history(record)
-    return _system(record), [*user, text_at(record, "query", ())], [*assistant, text_at(record, "response", ())]
+def _flat_instance(record: Mapping[str, Any]) -> _Turns:
+    return _turn({**record, "system": None}, ("definition", "inputs"), "targets")
 
 
 def _history(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -228,7 +211,7 @@ def _history(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return [turn[0] for turn in turns], [turn[1] for turn in turns]
 
 
-def _question_and_answer(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+def _question_and_answer(record: Mapping[str, Any]) -> _Turns:
     box = record.get("answer_bbox")  # of grounding: where in the picture, as numbers or as they are written
     answer = text_at(record, "answer", ()) if box is None else box if isinstance(box, str) else json.dumps(box)
     asked = text_at(record, "text", ())
@@ -237,7 +220,7 @@ def _question_and_answer(record: Mapping[str, Any]) -> tuple[str | None, list[st
     return None, [asked], [answer]
 
 
-def _choice(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+def _choice(record: Mapping[str, Any]) -> _Turns:
     """The question with its choices below it, each after its letter; the reply is the letter of the right one."""
     choices, key = record["choices"], "answer" if "answer" in record else "answerKey"
     labels = choices.get("label") if isinstance(choices, dict) else None
@@ -256,21 +239,16 @@ def _choice(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]
         expected = f"one of the letters {', '.join(letters)}, a number from 0 on, or the text of a choice"
         raise Slip(f"'{key}' is {right!r}; expected {expected}.", key)
     lines = [f"{letter}. {text}" for letter, text in zip(letters, texts, strict=True)]
-    return _system(record), ["\n".join([_question(record), *lines, "Answer:"])], [right]
+    return _system(record), ["\n".join([_texts(record, *_QUESTION), *lines, "Answer:"])], [right]
 
 
-def _question(record: Mapping[str, Any]) -> str:
-    context = text_at(record, "context", ()) if record.get("context") is not None else ""
-    return "\n".join(filter(None, (context, text_at(record, "question", ()))))
-
-
-def _answer(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+def _answer(record: Mapping[str, Any]) -> _Turns:
     key = "answers" if "answers" in record else "answer"
     right = record[key].get("text") if isinstance(record[key], dict) else record[key]
     if isinstance(right, list) and not right:
         raise Slip(f"'{key}' is empty; leave a question out that has no answer.", key)
     reply = right[0] if isinstance(right, list) else right
-    return _system(record), [_question(record)], [text_at({key: reply}, key, ())]
+    return _system(record), [_texts(record, *_QUESTION)], [text_at({key: reply}, key, ())]
 
 
 def _is_solution(record: Mapping[str, Any]) -> bool:
@@ -295,12 +273,12 @@ FORMS = (
     Form("messages", ("messages",), _MESSAGES, unlearnt=partial(_of_weight_0, fields=("messages",))),
     Form("ShareGPT", ("conversation",), _sharegpt),
     Form("LLaVA", ("conversations",), _LLAVA, unlearnt=_LLAVA_WEIGHTS),
-    Form("Alpaca", ("instruction",), _alpaca),
+    Form("Alpaca", ("instruction",), partial(_turn, asked=("instruction", "input"), reply="output", history=True)),
     Form("Dolly", ("instruction", "response"), _dolly, topic="category"),
-    Form("query-response", ("query", "response"), _query_response),
+    Form("query-response", ("query", "response"), partial(_turn, asked=("query",), reply="response", history=True)),
     Form("CoIN test", ("question_id", "text"), _question_and_answer),
     Form("prompt-completion", ("prompt", "completion"), _completion),
-    Form("TRACE", ("prompt", "answer"), _trace),
+    Form("TRACE", ("prompt", "answer"), partial(_turn, asked=("prompt",), reply="answer")),
     Form("Super-NI", ("Definition", "input", "output"), _instance, replies="output"),
     Form("Super-NI, flat", ("definition", "inputs", "targets"), _flat_instance),
     Form("choices", ("question", "choices", "answer"), _choice, topic="subject", when=_has_choices),

@@ -74,7 +74,6 @@ class LastingFacts(GeneratedTalk):
     summary: ClassVar[str] = "generated conversations about facts that stay, change and are added, year after year"
     title: ClassVar[str] = "lasting_facts"
     generator: ClassVar[int] = VERSION
-    first_year: ClassVar[int] = FIRST_YEAR
     note: ClassVar[str] = "The conversations are generated: facts about towns that do not exist."
 
     years: int = Field(6, ge=1)
@@ -96,6 +95,10 @@ class LastingFacts(GeneratedTalk):
                 f"desk in {self.years} years. Every year has at least 1 fact, and there are {most} answers."
             )
         return self
+
+    @property
+    def names(self) -> list[str]:
+        return [str(FIRST_YEAR + year) for year in range(self.years)]
 
     def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """part "train": every fact in both of its wordings. "test": every fact once, in either wording."""

@@ -7,21 +7,15 @@ many there are.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ianvs.base.errors import Problem
 from ianvs.base.kept_pictures import MARK, Picture
-from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.conversation_forms import Conversation
-from ianvs.exam.data.conversations import samples_of
-from ianvs.exam.data.fingerprint import digest_of
-from ianvs.testenv.datasets.array_source import unknown
+from ianvs.testenv.datasets.generated_talk import GeneratedTalk
 
 VERSION = 2  # raise it when the same options make other samples
 SIDE, CELL = 32, 8  # pixels of a picture, and of the cells in one of which each thing lies
@@ -38,11 +32,8 @@ QUESTIONS = {
     "box": ("Where does it lie?", "Answer with its box in twelfths, [x0, y0, x1, y1]."),
     "count": ("How many are there?", "Answer with a number."),
 }
-WORD, SAME, SHARED = (
-    "Answer with the name of the corner.",
-    "Describe it with one word.",
-    "Answer the question with a letter.",
-)
+WORD, SAME = "Answer with the name of the corner.", "Describe it with one word."
+SHARED = "Answer the question with a letter."
 _DARK = 16  # levels of red, green and blue of which the ground is drawn
 
 
@@ -85,14 +76,18 @@ def _stencil(shape: str) -> NDArray[np.bool_]:
     return found
 
 
-class PictureTasks(Source):
+class PictureTasks(GeneratedTalk):
     """tasks: how many of shape, colour, corner, yes-no, box and count, or their names; each is a domain. samples: of a
     task for training; half as many test. instruction: each task has a last line of its "own", or all have the "same"
     question, to which shape, colour and corner contradict each other. format: "own", or a "shared" one, a letter of
     four choices in every task; "word", its own, and the corner by its name, such as northwest, instead of a letter."""
 
     summary: ClassVar[str] = "generated pictures, and conversations about them, task after task"
-    takes: ClassVar[tuple[str, ...]] = ("using",)
+    title: ClassVar[str] = "picture_tasks"
+    generator: ClassVar[int] = VERSION
+    note: ClassVar[str] = "The pictures are generated: shapes of 7 pixels on a dark ground."
+    domain: ClassVar[str] = "task"
+    repeats: ClassVar[bool] = False
 
     tasks: int | list[str] = 4
     samples: int = Field(256, ge=8)
@@ -113,22 +108,6 @@ class PictureTasks(Source):
     @property
     def names(self) -> list[str]:
         return list(TASKS[: self.tasks]) if isinstance(self.tasks, int) else self.tasks
-
-    def check(self, spec: DatasetSpec) -> list[Problem]:
-        return unknown(spec, "task", self.names)
-
-    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        return digest_of({"name": "picture_tasks", "generator": VERSION, "options": self.model_dump()})
-
-    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Made in milliseconds, so nothing is cached."""
-        train, test = map(self._samples, ("train", "test"))
-        notes = ("The pictures are generated: shapes of 7 pixels on a dark ground.",)
-        return Dataset("picture_tasks", "conversation", train, test, (), self.fingerprint(spec, cache_dir), notes=notes)
-
-    def _samples(self, part: str) -> Samples:
-        tasks, said = zip(*self.said(part), strict=True)
-        return samples_of(said, [f"picture_tasks/{part}/{number:05d}" for number in range(len(said))], tasks)
 
     def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """(task, conversation) of "train" or "test". All kinds of things come equally often, in random order."""

@@ -53,7 +53,7 @@ def number_in(text: str) -> Decimal | None:
 )
 def choice_letter(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of replies that choose the right letter; a reference without a letter has to be met as a whole."""
-    return by_pair("choice_letter", record, lambda pairs: [_same(letter_in(a), letter_in(b), a, b) for a, b in pairs])
+    return by_pair("choice_letter", record, lambda a, b: _same(letter_in(a), letter_in(b), a, b))
 
 
 @score_metric(
@@ -63,7 +63,7 @@ def choice_letter(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def number_match(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of replies that come to the right number; a reference without one has to be met as a whole."""
-    return by_pair("number_match", record, lambda pairs: [_same(number_in(a), number_in(b), a, b) for a, b in pairs])
+    return by_pair("number_match", record, lambda a, b: _same(number_in(a), number_in(b), a, b))
 
 
 def _same(found: object, wanted: object, reply: str, reference: str) -> float:
@@ -81,7 +81,7 @@ def edit_similarity(record: EvaluationRecord) -> Mapping[str, float]:
     def ratio(one: str, other: str) -> float:
         return 2 * lcs_length(one, other) / (len(one) + len(other)) if one or other else 0.0
 
-    return by_pair("edit_similarity", record, lambda pairs: (ratio(a.strip(), b.strip()) for a, b in pairs))
+    return by_pair("edit_similarity", record, lambda a, b: ratio(a.strip(), b.strip()))
 
 
 @score_metric(

@@ -7,13 +7,13 @@ A missing reply is wrong.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.testenv.metrics.text import Array, TextPairs, by_pair, count_of, in_parts, in_rows, turns_of
+from ianvs.testenv.metrics.text import Array, by_pair, count_of, in_parts, in_rows, turns_of
 
 COIN = "Chen et al. 2024 (CoIN, arXiv 2403.08350)"
 HUMANS = 10  # asked each question of VQAv2, TextVQA and VizWiz
@@ -88,7 +88,7 @@ def right_share(reply: str, reference: str) -> float:
 )
 def coin_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of right replies to questions about pictures, each judged as its kind of question is in CoIN."""
-    return by_pair("CoIN_ACC", record, lambda pairs: (right_share(*pair) for pair in pairs))
+    return by_pair("CoIN_ACC", record, right_share)
 
 
 @score_metric(
@@ -101,12 +101,7 @@ def vqa_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
 
     A reference is a json list of the humans' replies; one that is a single reply stands for ten equal ones.
     """
-
-    def shares(pairs: TextPairs) -> Iterator[float]:
-        for reply, reference in pairs:
-            yield vqa_accuracy_of(reply, humans_in(reference) or [reference] * HUMANS)
-
-    return by_pair("vqa_accuracy", record, shares)
+    return by_pair("vqa_accuracy", record, lambda said, one: vqa_accuracy_of(said, humans_in(one) or [one] * HUMANS))
 
 
 @score_metric(
@@ -116,7 +111,7 @@ def vqa_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def grounding_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of boxes that are near enough to the right one; a reply without a box is wrong."""
-    return by_pair("grounding_accuracy", record, lambda pairs: (float(boxes_agree(*pair)) for pair in pairs))
+    return by_pair("grounding_accuracy", record, boxes_agree)
 
 
 @score_metric(
@@ -126,7 +121,7 @@ def grounding_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def format_follow(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of replies of the form that was asked for, right or wrong: what of forgetting is only the form."""
-    return by_pair("format_follow", record, lambda pairs: (float(follows(*pair)) for pair in pairs))
+    return by_pair("format_follow", record, follows)
 
 
 @score_metric(

@@ -7,7 +7,7 @@ out. Every score comes with its parts: by turn, where there are several, and by 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat, zip_longest
 from typing import TypeGuard
 
@@ -22,13 +22,11 @@ from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
 
 Array = NDArray[np.float64]
 Parts = dict[str, float]
-TextPairs = Sequence[tuple[str, str]]
 
 # A word is a run of letters and digits; of scripts that put no blanks between words, each sign is one.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
 )
-_BLOCK = 1 << 19  # characters of texts that are compared at once
 
 
 def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
@@ -55,35 +53,20 @@ def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ..
             yield index, turn, (reference or "", *(more if turn == len(expected) - 1 else ())), reply
 
 
-def by_pair(name: str, record: EvaluationRecord, score: Callable[[TextPairs], Iterable[float]]) -> Parts:
+def by_pair(name: str, record: EvaluationRecord, score: Callable[[str, str], float]) -> Parts:
     """The parts of the metric `name` that is the mean of a score of all replies; one that is missing or blank has 0.
 
-    Of several references the one counts by which a reply has most. score: of each (reply, reference), 0 or more. It is
-    called with a block of them: texts may be more than fit into memory.
+    Of several references the one counts by which a reply has most. score: of a reply by a reference, 0 or more.
     """
 
     def rows(record: EvaluationRecord) -> Array:
         places, scores = list[tuple[int, int]](), list[float]()
-        block, at, size = list[tuple[str, str]](), list[int](), 0
         for conversation, turn, references, reply in turns_of(record):
             places.append((conversation, turn))
-            scores.append(0.0)
-            for reference in references if is_answer(reply) else ():
-                block.append((str(reply), reference))
-                at.append(len(scores) - 1)
-                size += len(str(reply)) + len(reference)
-            if size >= _BLOCK:
-                scores = _filled(scores, at, score(block))
-                block, at, size = [], [], 0
-        return in_rows(places, _filled(scores, at, score(block) if block else ()), count_of(record))
+            scores.append(max(score(reply, one) for one in references) if is_answer(reply) else 0.0)
+        return in_rows(places, scores, count_of(record))
 
     return in_parts(name, record.by_sample(name, rows), record.topics)
-
-
-def _filled(scores: list[float], at: Sequence[int], values: Iterable[float]) -> list[float]:
-    for position, value in zip(at, values, strict=True):
-        scores[position] = max(scores[position], value)
-    return scores
 
 
 def is_answer(reply: str | None) -> TypeGuard[str]:
@@ -159,11 +142,10 @@ def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
 
     counter = LetterCounter()
 
-    def cosines(pairs: TextPairs) -> Iterator[float]:
-        both = (map(counter.counts, map(normalised, pair)) for pair in pairs)
-        return (cosine(reply, reference) for reply, reference in both)
+    def likeness(*pair: str) -> float:
+        return cosine(*map(counter.counts, map(normalised, pair)))
 
-    return by_pair("lexical_similarity", record, cosines)
+    return by_pair("lexical_similarity", record, likeness)
 
 
 @score_metric(
@@ -174,11 +156,7 @@ def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def reply_exact_match(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of replies that equal their reference but for case and blanks; part of it is not enough."""
-
-    def equal(pairs: TextPairs) -> Iterator[float]:
-        return (float(normalised(reply) == normalised(reference)) for reply, reference in pairs)
-
-    return by_pair("reply_exact_match", record, equal)
+    return by_pair("reply_exact_match", record, lambda reply, right: float(normalised(reply) == normalised(right)))
 
 
 @score_metric(
@@ -194,7 +172,7 @@ def rouge_l(record: EvaluationRecord) -> Mapping[str, float]:
         said, wanted = words(reply), words(reference)
         return 2 * lcs_length(said, wanted) / (len(said) + len(wanted)) if said and wanted else 0.0
 
-    return by_pair("ROUGE_L", record, lambda pairs: (f1(*pair) for pair in pairs))
+    return by_pair("ROUGE_L", record, f1)
 
 
 @score_metric(
@@ -204,7 +182,7 @@ def rouge_l(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def reply_coverage(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of the turns that were answered at all."""
-    return by_pair("reply_coverage", record, lambda pairs: [1.0] * len(pairs))
+    return by_pair("reply_coverage", record, lambda *pair: 1.0)
 
 
 def _texts(value: object, index: int) -> list[str | None]:

@@ -68,7 +68,7 @@ class OLoRA(LanguageLearner):
         self.rounds += 1
         alpha = self.rounds * self.options.lora_alpha  # divided by the rank: the scale s of each of them stays
         options = replace(self.options, lora_r=self.rounds * rank, lora_alpha=alpha, lora_dropout=0.0)
-        self.network.add_adapter(OLD, adapter(options))
+        self.network.add_adapter(OLD, adapter(self.network, options))
         self.use_both()
         with torch.no_grad():
             for layer, (A, B) in zip(self.layers(), joined, strict=True):

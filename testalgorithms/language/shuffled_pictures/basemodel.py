@@ -1,5 +1,7 @@
 """A control: what can be learnt of questions about pictures without seeing which picture belongs to which."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from ianvs.base.seeding import stream_seed
@@ -13,16 +15,12 @@ class ShuffledPictures(LanguageLearner):
     """
 
     def train(self, train_data, valid_data=None, *, round=1, seed=0, **context):
-        dealt = _Dealt(shuffled(train_data.x, stream_seed(seed, round, "pictures")), train_data.y)
+        dealt = SimpleNamespace(x=shuffled(train_data.x, stream_seed(seed, round, "pictures")), y=train_data.y)
         super().train(dealt, valid_data, round=round, seed=seed, **context)
 
     def predict(self, data, *, seed=0, **context):
-        return super().predict(_Dealt(shuffled(data.x, stream_seed(seed, 0, "pictures")), None), seed=seed, **context)
-
-
-class _Dealt:
-    def __init__(self, x, y):
-        self.x, self.y = x, y
+        dealt = SimpleNamespace(x=shuffled(data.x, stream_seed(seed, 0, "pictures")))
+        return super().predict(dealt, seed=seed, **context)
 
 
 def shuffled(x, seed):

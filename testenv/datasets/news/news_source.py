@@ -19,7 +19,6 @@ class YearlyNews(GeneratedTalk):
     )
     title: ClassVar[str] = "yearly_news"
     generator: ClassVar[int] = VERSION
-    first_year: ClassVar[int] = FIRST_YEAR
     note: ClassVar[str] = "The conversations are generated, a stand-in for the yearly instructions of Continual-News."
 
     years: int = Field(4, ge=1)
@@ -31,6 +30,10 @@ class YearlyNews(GeneratedTalk):
     def _within_reach(self) -> Self:
         require_subjects(self.years, self.recurring, self.once)
         return self
+
+    @property
+    def names(self) -> list[str]:
+        return [str(FIRST_YEAR + year) for year in range(self.years)]
 
     def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
         for news in make_news(self.years, self.recurring, self.once, self.seed, part):

@@ -162,11 +162,10 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
         if TEXT_COLUMN in records[0]:
             table = Records(place.file, tuple(records), (), tuple(lines))
             listing = read_table(SourceSpec(place.file, "data"), spec, table)
-            return replace(listing, ids=numbered_names(part, len(records)))
-        return conversations_listing(
-            records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place),
-            pictures=spec.pictures,
-        )  # fmt: skip
+        else:
+            told = lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)  # noqa: E731
+            listing = conversations_listing(records, place.file, lines, told, pictures=spec.pictures)
+        return replace(listing, ids=numbered_names(part, len(records)))
     arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
     called = {key: f"{key} of {part}" for key in COLUMNS}
     if (folder / LABELS).is_file():

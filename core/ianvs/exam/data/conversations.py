@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,17 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.index import stem_of
-from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
+from ianvs.exam.data.listing import Listing, SourceError, column, summary
 from ianvs.exam.data.records import Records, Slip
-from ianvs.exam.data.tables import DOMAIN_COLUMN, LABEL_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
+from ianvs.exam.data.tables import (
+    ABOUT,
+    DOMAIN_COLUMN,
+    LABEL_COLUMNS,
+    SAMPLE_COLUMNS,
+    TEXT_COLUMN,
+    Table,
+    table_listing,
+)
 
 
 def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
@@ -52,20 +60,18 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     def told(index: int, slip: Slip) -> Problem:
         return Problem(slip.message, records.place(index, *slip.steps))
 
-    stem, options = stem_of(records.path), (spec.domain, spec.pictures)
-    return conversations_listing(records.values, stem, records.path, records.lines, told, *options)
+    return conversations_listing(records.values, records.path, records.lines, told, spec.domain, spec.pictures)
 
 
 def conversations_listing(
     records: Sequence[Any],
-    stem: str,
     path: Path,
     lines: Sequence[int],
     told: Callable[[int, Slip], Problem],
     domain: str | None = None,
     pictures: Path | str | None = None,
 ) -> Listing:
-    """`read_conversations` of records from anywhere. stem: of their names. told: what is said of a slip in one of them.
+    """`read_conversations` of records from anywhere. told: what is said of a slip in one of them.
 
     path, lines: where they were written. domain: the field that names a domain; None: `domain`, if there is one.
     pictures: the folder that they are in, None beside `path`; IGNORE leaves them out.
@@ -88,19 +94,9 @@ def conversations_listing(
             problems.append(told(index, slip))
     if problems:
         raise SourceError(summary(problems))
-    return Listing(
-        form="conversation",
-        x=column(said),
-        label_form="replies",
-        labels=column([list(one.assistant) for one in said]),
-        marks=_marks(said, forms),
-        ids=numbered_names(stem, len(said)),
-        domains=column(domains),
-        sources=(path,),
-        origins=np.zeros(len(said), dtype=np.int64),
-        lines=np.array(lines, dtype=np.int64),
-        given=column([_given(record) for record in records]),
-    )
+    replies = column([list(one.assistant) for one in said])
+    listing = table_listing(Table(path, (), records, lines), "conversation", column(said), "replies", replies, domains)
+    return replace(listing, marks=_marks(said, forms), given=column([_given(record) for record in records]))
 
 
 def _marks(said: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
@@ -117,10 +113,7 @@ def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequen
         y=column([list(one.assistant) for one in said]),
         ids=np.array(ids, dtype=str),
         domains=None if domains is None else np.array(domains, dtype=str),
-        topics=topics_of(said),
-        references=references_of(said),
-        facts=told_of(said)[0],
-        feedback=told_of(said)[1],
+        **told_of(said),
     )
 
 
@@ -145,40 +138,26 @@ def user_turns(said: Iterable[Conversation]) -> NDArray[Any]:
     return column(samples)
 
 
-def references_of(said: Sequence[Conversation]) -> NDArray[Any] | None:
-    """(N,) lists of further right replies to the last turn of each conversation; None where none has any."""
-    return column([list(one.references) for one in said]) if any(one.references for one in said) else None
+def told_of(said: Sequence[Conversation]) -> dict[str, NDArray[Any]]:
+    """Those further columns of Samples of which any conversation tells something, by their names.
 
-
-def topics_of(said: Iterable[Conversation]) -> NDArray[np.str_] | None:
-    """(N,) the topic of each conversation, "" where none is written; None where none has one."""
-    topics = [one.topic for one in said]
-    return np.array(topics, dtype=str) if any(topics) else None
-
-
-def told_of(said: Iterable[Conversation]) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None]:
-    """((N,) what each conversation asks for, (N,) what is said of answers to it), each None where none says so."""
-    both = [(one.fact, one.feedback) for one in said]
-    facts, feedback = zip(*both, strict=True) if both else ((), ())
-    return (
-        np.array(facts, dtype=str) if any(facts) else None,
-        np.array(feedback, dtype=str) if any(feedback) else None,
-    )
+    Texts are (N,), "" where nothing is written; "references" (N,) lists of further right replies to the last turn.
+    """
+    told = {to: np.array([getattr(one, name) for one in said], dtype=str) for name, to in ABOUT.items()}
+    told["references"] = column([list(one.references) for one in said])
+    return {name: values for name, values in told.items() if any(values)}
 
 
 def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
     """What was left out of the samples, in full sentences."""
-    counts = {
-        "come with pictures, which are left out": sum(1 for one in said if one.left_out),
-        "have several right replies, of which the first is taught; in scores all count": sum(
-            1 for one in said if one.references
-        ),
-        "have replies of weight 0, which are scored as others are": sum(
-            1 for one in said if one.unlearnt and part == "test"
-        ),
+    told = {
+        "left_out": "come with pictures, which are left out",
+        "references": "have several right replies, of which the first is taught; in scores all count",
+        **({"unlearnt": "have replies of weight 0, which are scored as others are"} if part == "test" else {}),
     }
     of = f"of the {len(said)} conversations of the {part} part"
-    return tuple(f"{count} {of} {what}." for what, count in counts.items() if count)
+    counts = ((sum(bool(getattr(one, name)) for one in said), what) for name, what in told.items())
+    return tuple(f"{count} {of} {what}." for count, what in counts if count)
 
 
 def conversation_of(record: object, forms: Forms, files: PictureFiles | None = None) -> Conversation:

@@ -14,7 +14,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
 from ianvs.exam.data.contents import known_contents, paths_digest
 from ianvs.exam.data.conversation_pictures import picture_digests
-from ianvs.exam.data.conversations import notes_of, references_of, told_of, topics_of, user_turns
+from ianvs.exam.data.conversations import notes_of, told_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.decode import picture_size
 from ianvs.exam.data.domains import label_only
@@ -105,11 +105,9 @@ def load_listed(
     lists = _agreed_classes(parts, spec)
     unnamed = only_numbers(parts, spec)
     said = train.form == "conversation"
-    notes = [_using_is_a_label(spec)] if label_only(train, test, spec) else []
-    if said:
-        notes = [
-            note for part, one in zip(PARTS, parts, strict=True) for note in notes_of(one.x.tolist(), part)
-        ] + notes
+    told = zip(PARTS, parts, strict=True) if said else ()
+    notes = [note for part, one in told for note in notes_of(one.x.tolist(), part)]
+    notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
     spec = replace(spec, storage="encoded" if stays_encoded(parts, spec) else "decoded")
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
@@ -130,8 +128,8 @@ def load_listed(
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError([Problem(message, Place(listing.sources[0]))])
         domains = listing.domains.astype(str) if any(listing.domains) else None
-        of_talk = (topics_of(listing.x), references_of(listing.x.tolist()), *told_of(listing.x)) if said else ()
-        samples.append(replace(Samples(x, y, listing.ids, domains, *of_talk), **listing.about))
+        about = told_of(listing.x.tolist()) if said else listing.about
+        samples.append(Samples(x, y, listing.ids, domains, **about))
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
             if form == "files":
                 folders |= set(map(Path, {os.path.dirname(path) for path in paths}))  # noqa: PTH120 - Path is slow

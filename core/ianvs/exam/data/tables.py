@@ -26,7 +26,7 @@ SAMPLE_COLUMNS = ("image", "path", "file", "x", "img", "pixel_values")
 LABEL_COLUMNS = ("label", "y", "target", "class", "answer", "labels")
 TEXT_COLUMN = "question"
 DOMAIN_COLUMN = "domain"
-_ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
+ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
 """Columns that tell what a text is about, and what is said of its answers: the columns of Samples by their names."""
 
 
@@ -80,7 +80,7 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
         text = chosen
     if text is not None:
         listing = table_listing(table, "text", column(table.values(text)), "text", column(values), domains)
-        about = {to: _written(table, name) for name, to in _ABOUT.items() if name in table.columns and name != text}
+        about = {to: _written(table, name) for name, to in ABOUT.items() if name in table.columns and name != text}
         return replace(listing, about=about, marks=tuple(about))
     if numbers is not None:
         return table_listing(table, "arrays", numbers, "class", written, domains)
