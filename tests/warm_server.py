@@ -1,7 +1,8 @@
-"""Forkservers of tests, and processes that look at authors' files, come from one that has imported torch, once for all.
+"""Forkservers of tests, and processes that look at authors' files, come from one that has imported what they need.
 
-Each is a fork of it, with the surroundings of the test that asks: environment, working directory, sys.path, standard
-streams. What the boot of a real one does is tested by what starts `ianvs` as a command, and by tests marked `cold`.
+There are two, one with torch and one without, of which a fork costs half. Each server is a fork, with the surroundings
+of the test that asks: environment, working directory, sys.path, standard streams. What the boot of a real one does is
+tested by what starts `ianvs` as a command, and by tests marked `cold`.
 """
 
 from __future__ import annotations
@@ -28,17 +29,15 @@ from ianvs.processes.engines.forked import gather_pages
 
 __all__ = ["boot", "boot_isolated", "cold", "cold_isolated", "used"]
 
-PRELOADED = (
-    *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.running.inspector"),
-    *("ianvs.running.session.exams", "ianvs.running.session.case:warm_up"),
+_LIGHT = (
+    *("ianvs.running.inspector", "ianvs.running.session.exams"),
+    "ianvs.running.session.case:warm_up",
 )
+_HEAVY = ("torch", "torch._dynamo", "torchvision", "ianvs.authoring", *_LIGHT)
 _MOST = 1 << 20
 _USED = b"used"  # the other request
 _ONE_THREAD = thread_limits(1)
 cold, cold_isolated = forking._boot, isolated._boot  # as they are outside of tests
-_process: list[subprocess.Popen[bytes]] = []  # the warm one
-_told = [0.0]  # CPU seconds, the last that were heard of
-_warm: list[socket.socket] = []  # the channel to the one process, when it has been started
 
 
 class _Server:
@@ -97,54 +96,76 @@ def boot_isolated(environment: Mapping[str, str]) -> object:
 
 
 def _forked(environment: Mapping[str, str], descriptors: Sequence[int], preload: list[str] | None) -> int | None:
-    """The process id of a fork of the warm process; None where there is none. preload: None for one that answers."""
+    """The process id of a fork of a warm process; None where there is none. preload: None for one that answers."""
     told = {"environment": dict(environment), "folder": str(Path.cwd()), "path": sys.path, "preload": preload}
-    for _ in range(2):  # a test may have ended it
-        if not _warm:
-            _warm.append(_start())
-        with contextlib.suppress(OSError):
-            socket.send_fds(_warm[0], [json.dumps(told).encode()], descriptors)
-            if pid := _warm[0].recv(100):
-                return int(pid)
-        _warm.pop().close()
-    return None
+    heavy = preload is None or any(
+        name.partition(".")[0] in ("torch", "torchvision", "transformers") for name in preload
+    )
+    return _WARM[heavy].forked(json.dumps(told).encode(), descriptors)
 
 
 def used() -> float:
     """CPU seconds of all servers that have ended, and of what they forked, where the kernel does not tell them."""
-    if _process and _process[0].poll() is not None:  # a test ended it: from now on it is among our ended children
-        _process.clear()
-        _told[0] = 0.0
-    with contextlib.suppress(OSError):
-        if _warm and _warm[0].send(_USED) and (told := _warm[0].recv(100)):
-            _told[0] = float(told)
-    return _told[0]  # where it is not heard just now, what it told last: else the next test would be given all of it
+    return sum(warm.used() for warm in _WARM)
 
 
-def _start() -> socket.socket:
-    """The channel to a new warm process."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for end in (ours, theirs):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
-    code = f"import sys; sys.path[:] = {sys.path!r}; from tests.warm_server import main; main({theirs.fileno()})"
-    if _process:  # the one before it, whose channel is closed
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            _process[0].wait(10)
-        used()
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", code],
-        pass_fds=[theirs.fileno()],
-        env={**os.environ, **_ONE_THREAD},
-        start_new_session=True,
-    )
-    _process[:] = [process]
-    theirs.close()
-    return ours
+class _Warm:
+    """A process that forks servers; it starts when the first is asked for."""
+
+    def __init__(self, preloaded: Sequence[str]) -> None:
+        self._preloaded = preloaded
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._told = 0.0  # CPU seconds, the last that were heard of
+
+    def forked(self, request: bytes, descriptors: Sequence[int]) -> int | None:
+        """The process id of a new server."""
+        for _ in range(2):  # a test may have ended it
+            if self._channel is None:
+                self._channel = self._started()
+            with contextlib.suppress(OSError):
+                socket.send_fds(self._channel, [request], descriptors)
+                if pid := self._channel.recv(100):
+                    return int(pid)
+            self._channel.close()
+            self._channel = None
+        return None
+
+    def used(self) -> float:
+        if self._process is not None and self._process.poll() is not None:
+            self._process, self._told = None, 0.0  # a test ended it: from now on it is among our ended children
+        with contextlib.suppress(OSError):
+            if self._channel is not None and self._channel.send(_USED) and (told := self._channel.recv(100)):
+                self._told = float(told)
+        return self._told  # where it is not heard just now, what it told last: else the next test would be given it all
+
+    def _started(self) -> socket.socket:
+        """The channel to a new process."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
+        called = f"main({theirs.fileno()}, {tuple(self._preloaded)!r})"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from tests.warm_server import main; {called}"
+        if self._process is not None:  # the one before it, whose channel is closed
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            self.used()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, **_ONE_THREAD},
+            start_new_session=True,
+        )
+        theirs.close()
+        return ours
 
 
-def main(descriptor: int) -> None:
+_WARM = (_Warm(_LIGHT), _Warm(_HEAVY))
+
+
+def main(descriptor: int, preloaded: Sequence[str]) -> None:
     """Fork a server for each request, until the tests are gone."""
-    preload_modules(PRELOADED)
+    preload_modules(preloaded)
     gc.collect()
     gc.freeze()  # else the first collection of each server would copy every page
     gather_pages()

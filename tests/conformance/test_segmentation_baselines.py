@@ -20,6 +20,7 @@ code of these two is public.
 
 import copy
 
+import pytest
 import torch
 from torch import nn
 

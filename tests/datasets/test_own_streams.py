@@ -29,3 +29,16 @@ def test_what_a_record_is_about_is_read(tmp_path, kind):
     assert found.train.topics.tolist() == ["council", "council"]
     assert found.train.facts.tolist() == ["mayor", "mayor"]
     assert found.train.feedback.tolist() == ["", "Ask Ben."]
+
+
+@pytest.mark.parametrize("kind", ["text", "conversation"])
+def test_files_that_are_joined_keep_what_each_record_is_about(tmp_path, kind):
+    plain = {name: value for name, value in record(kind, *SAID[1]).items() if name not in ("topic", "fact", "feedback")}
+    files = {"a": record(kind, *SAID[0]), "b": plain, "c": record(kind, *SAID[1])}
+    for name, told in files.items():
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(told) + "\n")
+    sources = tuple(SourceSpec(tmp_path / f"{name}.jsonl", "data") for name in files)
+    found = data.load(DatasetSpec(train=sources, test=sources[1:]), tmp_path / "cache")
+    assert found.train.topics.tolist() == ["council", "", "council"]
+    assert found.train.feedback.tolist() == ["", "", "Ask Ben."]
+    assert found.test.facts.tolist() == ["", "mayor"]

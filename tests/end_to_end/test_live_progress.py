@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

@@ -102,7 +102,7 @@ def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
     ("source", "times", "told"),
     family(
         [
-            # It may have been the file before: who ends a process that others were asked in is asked again, in a new one.
+            # It may have been the file before: who ends a process of several is asked again, in a new one.
             ("import os; os._exit(3)", 2, "importing plugin.py of x ended the process."),
             ("raise SystemExit", 2, "importing plugin.py of x ended the process."),
             ("while True: ...", 1, "importing plugin.py of x took longer than limits.check_seconds: 2."),

@@ -227,9 +227,9 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
                 "",
                 "- tuning: {values: [lora]}\n- target_modules: {values: [all-linear, [q_proj, qroj]]}",
                 [
-                    "9:49: Sequential can't take this exam: target_modules names 'qroj', which base_model 'tiny' lacks. "
-                    "Did you mean 'q_proj'? Its linear layers are: down_proj, gate_proj, k_proj, lm_head, o_proj, q_proj, "
-                    "up_proj, v_proj."
+                    "9:49: Sequential can't take this exam: target_modules names 'qroj', which base_model 'tiny' "
+                    "lacks. Did you mean 'q_proj'? Its linear layers are: down_proj, gate_proj, k_proj, lm_head, "
+                    "o_proj, q_proj, up_proj, v_proj."
                 ],
             ),
             (
