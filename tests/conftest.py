@@ -6,6 +6,7 @@ import pytest
 
 from ianvs.processes import isolated
 from ianvs.processes.engines import forking
+from ianvs.processes.engines.forked import gather_pages
 from tests import warm_server
 
 pytest_plugins = ["tests.cpu_time"]
@@ -20,10 +21,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def warm() -> Iterator[None]:
+def warm(pytestconfig: pytest.Config) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forking, "_boot", warm_server.boot)
         patch.setattr(isolated, "_boot", warm_server.boot_isolated)
+        if hasattr(pytestconfig, "workerinput"):  # one of -n, with all that tests import: `engine: inline` forks it
+            gather_pages()
         yield
 
 
