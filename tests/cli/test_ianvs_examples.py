@@ -106,6 +106,7 @@ def test_a_job_of_one_setting_is_judged_by_two_sets_of_data(tmp_path, monkeypatc
     assert row["scores"].startswith("exact ") and row["scores"].endswith("in 2 sets of tiny data")
 
 
+@pytest.mark.slow
 def test_an_error_is_told_with_who_raised_it(tmp_path, monkeypatch):
     checkout = tmp_path / "checkout"
     example(checkout, "broken", "data.jsonl", rates=False)

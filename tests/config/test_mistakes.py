@@ -544,6 +544,7 @@ def test_a_file_that_may_not_be_read(files):
     assert files.errors() == ["job.yaml:4:12: 'testenv.yaml': the file can't be read: Permission denied."]
 
 
+@pytest.mark.slow
 def test_a_long_list_is_refused_in_time_that_grows_with_its_length(files):
     seeds = [*range(40_000), 7]
     files.change("job.yaml", "  name: first\n", f"  name: first\n  seeds: {seeds}\n")
@@ -553,6 +554,7 @@ def test_a_long_list_is_refused_in_time_that_grows_with_its_length(files):
     assert time.process_time() - began < 12  # some two seconds; looking each up in the list took half a minute
 
 
+@pytest.mark.slow
 def test_many_unknown_keys_are_told_in_time_that_grows_with_their_number(files):
     files.change("job.yaml", "  name: first\n", "  name: first\n" + "".join(f"  k{i}: 1\n" for i in range(12_000)))
     began = time.process_time()

@@ -27,6 +27,7 @@ def problems(document: dict[str, Any]) -> list[str]:
     return [f"{list(error.absolute_path)}: {error.message}" for error in CHECKERS[key].iter_errors(document)]
 
 
+@pytest.mark.slow
 def test_every_committed_file_fits() -> None:
     checked = 0
     for file in FILES:
@@ -38,6 +39,7 @@ def test_every_committed_file_fits() -> None:
     assert checked > 300
 
 
+@pytest.mark.slow
 def test_every_committed_file_names_its_schema_for_editors() -> None:
     """Not those that show the forms of Ianvs, which is what people have before they come here."""
     kinds = {key: kind for kind, key in KINDS.items()}

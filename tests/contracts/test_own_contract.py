@@ -63,6 +63,7 @@ def test_it_runs_its_cases_and_what_it_tells_is_ranked(job: Path, tmp_path: Path
     assert [one.finished_at for one in again] == [plain.finished_at, shrunk.finished_at]
 
 
+@pytest.mark.slow
 def test_the_command_runs_it_in_processes_and_results_are_read_without_it(job: Path, tmp_path: Path) -> None:
     for file in (tmp_path / "site" / "functions_contract.py", job, job.with_name("testenv.yaml")):
         file.write_text(file.read_text().replace("accuracy", "right_share"))  # which is no metric of ours

@@ -15,6 +15,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.testenv.data_types.detection import box_sources
 from ianvs.testenv.data_types.detection.coco_json import read_coco
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 BLIND = """
@@ -108,7 +109,7 @@ def job(folder: Path, layout: str, more: str = "") -> Path:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", family(LAYOUTS))
 def test_boxes_move_with_the_size_of_pictures(tmp_path: Path, layout: str) -> None:
     path = job(tmp_path, layout, ", image_size: [5, 10]")
     ianvs.validate(path)
@@ -164,6 +165,7 @@ def test_options_are_checked(tmp_path: Path) -> None:
             ianvs.validate(path)
 
 
+@pytest.mark.slow
 def test_boxes_of_an_authors_paths_move_with_the_size_too(tmp_path: Path) -> None:
     path = job(tmp_path, "coco")
     (tmp_path / "mine.py").write_text(

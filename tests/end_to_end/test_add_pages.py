@@ -48,6 +48,7 @@ def test_a_method(tmp_path: Path) -> None:
     assert (first.metrics["accuracy"] or 0) > 0.8
 
 
+@pytest.mark.slow
 def test_a_method_on_the_base_class(tmp_path: Path) -> None:
     _, found = run(tmp_path, "authors.md", "my_er_ace.py")
     algorithm = tmp_path / "algorithm.yaml"
@@ -105,6 +106,7 @@ def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert scores[0] is not None and scores[0].function is not None and scores[0].function(record) == 0.5
 
 
+@pytest.mark.slow
 def test_a_paradigm(tmp_path: Path) -> None:
     [found] = run(tmp_path, "add_a_paradigm.md", "anew.py")
     assert found.case.paradigm == "Anew"

@@ -215,6 +215,7 @@ def test_no_secret_is_shown_or_stored_anywhere(tmp_path: Path) -> None:
         assert shown in (out / "test" / "rank" / "all_rank.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_search_over_secrets_stores_none_of_them_and_goes_on(tmp_path: Path) -> None:
     plugin = edited(
         MAJORITY,

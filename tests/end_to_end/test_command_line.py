@@ -131,6 +131,7 @@ def test_a_file_that_is_no_plugin_is_one_error_with_its_line(
     assert error.startswith("algorithm.yaml:5:13: plugin.py:1:15: SyntaxError")
 
 
+@pytest.mark.slow
 def test_a_run_shows_a_leaderboard_and_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path)
     assert main(["-f", "benchmarkingjob.yaml"]) == 0
@@ -144,6 +145,7 @@ def test_a_run_shows_a_leaderboard_and_where_it_is(tmp_path: Path, capsys: pytes
     assert "Lopez-Paz & Ranzato 2017" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_failed_case_is_exit_status_1_and_shown_with_its_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,6 +251,7 @@ def test_a_plugin_that_calls_sys_exit_is_quoted(tmp_path: Path, capsys: pytest.C
     assert re.search(r"SystemExit: plugin.py:\d+: sys.exit\('bye'\) ends the process", capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import time
 

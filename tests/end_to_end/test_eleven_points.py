@@ -60,6 +60,7 @@ def test_1_a_failing_cell_loses_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "ws" / "test" / "rank" / "all_rank.csv").is_file()
 
 
+@pytest.mark.slow
 def test_2_a_grid_of_10_000_cells_takes_no_memory_to_plan(tmp_path: Path) -> None:
     axis = ", ".join(map(str, range(100)))
     path = write_job(
@@ -154,6 +155,7 @@ def test_8_bwt_sees_forgetting_and_fwt_divides_by_one_less_than_the_rounds(tmp_p
     assert found.metrics["Ianvs_BWT"] > -0.2
 
 
+@pytest.mark.slow
 def test_9_seeds_spread_costs_and_versions_are_recorded_and_a_run_resumes(tmp_path: Path) -> None:
     results = ianvs.run(write_job(tmp_path, job="seeds: [0, 1, 2]"), jobs=2)
     frame = pd.read_csv(tmp_path / "ws" / "test" / "rank" / "all_rank.csv")

@@ -43,6 +43,7 @@ def nearest_mean(shrink: float) -> float:
     return float(np.mean(np.linalg.norm(x[test][:, None] - means, axis=2).argmin(axis=1) == y[test]))
 
 
+@pytest.mark.slow
 def test_it_runs_beside_another_sedna_and_writes_nothing_outside(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +96,7 @@ def score(y_true, y_pred, **kwargs): return float(sum(int(value) for value in y_
 """
 
 
+@pytest.mark.slow
 def test_a_case_that_was_killed_goes_on_and_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     flag, plugin = tmp_path / "flag", tmp_path / "plugin.py"
     plugin.write_text(INCREMENTAL.format(flag=str(flag)))

@@ -142,6 +142,7 @@ def test_a_share_of_the_samples_chooses_and_the_others_are_reported(folder: Path
     assert results.leaderboard_frame["Seeds"].item() == 2
 
 
+@pytest.mark.slow
 def test_another_exam_chooses(tmp_path: Path) -> None:
     path = job(tmp_path, "\n    select: {by: exam, exam: class-incremental (other)}")
     testenv = (tmp_path / "testenv.yaml").read_text()
@@ -200,6 +201,7 @@ def test_repetitions_of_a_seed_differ_by_nothing_on_the_cpu(folder: Path) -> Non
     assert results.leaderboard_frame["Seeds"].tolist() == [4, 4, 4], "a repetition is no seed"
 
 
+@pytest.mark.slow
 def test_noise_of_a_learner_that_draws_on_its_own_is_told(tmp_path: Path) -> None:
     path = job(tmp_path, more="repeat: 3")
     (tmp_path / "plugin.py").write_text(edited(NEAREST, "default_rng(self.drawn)", "default_rng()"))

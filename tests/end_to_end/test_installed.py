@@ -87,6 +87,7 @@ def test_a_folder_with_a_job_in_it_is_that_job(python: Path, tmp_path: Path) -> 
     assert ianvs(python, tmp_path, "validate", "-f", "mine").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", family(["job", "algorithm", "metric", "dataset", "paradigm"]))
 def test_what_new_writes_is_understood_where_nothing_else_is(installed: Path, tmp_path: Path, kind: str) -> None:
     assert ianvs(installed, tmp_path, "new", kind, "mine").returncode == 0
@@ -94,6 +95,7 @@ def test_what_new_writes_is_understood_where_nothing_else_is(installed: Path, tm
     assert (planned.returncode, planned.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", family(["core.py", "core/__init__.py", "testalgorithms.py", "configs/__init__.py"]))
 def test_a_plugin_beside_its_authors_own_core_runs(python: Path, tmp_path: Path, own: str) -> None:
     name = own.removesuffix(".py").removesuffix("/__init__")
@@ -104,6 +106,7 @@ def test_a_plugin_beside_its_authors_own_core_runs(python: Path, tmp_path: Path,
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.slow
 def test_built_in_methods_have_one_identity_wherever_they_are_installed(installed: Path, tmp_path: Path) -> None:
     write_job(tmp_path)
     text = (tmp_path / "algorithm.yaml").read_text()

@@ -13,6 +13,7 @@ from tests.jobs import MAJORITY, write_job
 INLINE = "seeds: [0, 1]\nengine: inline"
 
 
+@pytest.mark.slow
 def test_a_report_shows_what_an_earlier_method_has_stored_and_marks_it_until_it_is_run_again(tmp_path: Path) -> None:
     job = write_job(tmp_path, job=INLINE)
     before = ianvs.run(job)
@@ -39,6 +40,7 @@ def test_status_tells_where_to_read_of_what_was_stored_before(
     assert "nothing is stored of the job as it is now: `ianvs plan` tells what" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_cases_of_an_earlier_plugin_are_told_and_shown_beside_those_of_now(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

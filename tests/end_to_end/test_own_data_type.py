@@ -17,6 +17,7 @@ def copied(folder: Path) -> Path:
     return folder / "own" / "benchmarkingjob.yaml"
 
 
+@pytest.mark.slow
 def test_points_are_taught_class_by_class_and_scored_under_each_class_list(tmp_path: Path) -> None:
     results = ianvs.run(copied(tmp_path))
     of = {case.case.hyperparameters["keep"]: case.matrices["found_points"] for case in results}

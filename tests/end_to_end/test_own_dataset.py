@@ -82,6 +82,7 @@ def test_a_random_function_does_not_make_finished_cases_new(job: Path) -> None:
     assert {planned.state for planned in ianvs.plan(job)} == {"finished"}
 
 
+@pytest.mark.slow
 def test_validate_and_run_refuse_in_the_same_words(job: Path) -> None:
     testenv = job.parent / "testenv.yaml"
     testenv.write_text(edited(testenv.read_text(), "count: 12", "cuont: 12\n    bias: much"))
@@ -107,6 +108,7 @@ def test_a_file_that_is_not_there_is_told_before_anything_is_called(job: Path) -
     assert "./mine.py" in first
 
 
+@pytest.mark.slow
 def test_limits_bound_the_call(job: Path) -> None:
     job.write_text(edited(job.read_text(), "seeds: [0]", "seeds: [0]\n  limits: {check_seconds: 2}"))
     (job.parent / "mine.py").write_text(dedent("def mine(count):\n    while True: pass\n"))

@@ -59,6 +59,7 @@ def test_its_tables_are_equal_byte_for_byte_but_for_time_and_paths(toys: Path) -
     assert "is better" not in said  # nobody knows it of a plugin's metric
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", family(list(learning_toys.METRICS)))
 def test_tables_of_what_learns_in_rounds_are_equal_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -108,6 +109,7 @@ def test_prefixes_are_of_the_modules_own_types_whatever_is_selected(toys: Path) 
     assert "hard_example_mining-model" in table(toys / "ws/joint/rank/all_rank.csv")[0]
 
 
+@pytest.mark.slow
 def test_a_table_that_ianvs_wrote_is_never_written_over(toys: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rank = toys / "ws/single/rank"
     rank.mkdir(parents=True)
@@ -168,6 +170,7 @@ def test_its_transfer_is_added_up_in_its_order() -> None:
     assert transfer(M[1:]) == transfer([]) == {"BWT": None, "FWT": None}
 
 
+@pytest.mark.slow
 def test_status_and_logs_find_what_ran_with_another_pythonpath(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

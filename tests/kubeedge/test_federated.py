@@ -134,6 +134,7 @@ def federated_modules(folder: Path) -> tuple[Module, ...]:
     return (Module("basemodel", "Client", str(folder / "p" / "basemodel.py")), Module("aggregation", "FedAvg"))
 
 
+@pytest.mark.slow
 def test_non_iid_clients_have_some_of_the_classes_that_occur(tmp_path):
     split = FederatedDataSetting(data_partition="non-iid", non_iid_ratio=0.67)
     settings = AlgorithmSettings(fl_data_setting=split)
@@ -154,6 +155,7 @@ def test_a_client_that_fails_is_named_with_its_round(tmp_path):
     assert said.startswith("round 2: client 0: basemodel 'Client'") and said.endswith("ValueError: tired")
 
 
+@pytest.mark.slow
 def test_a_killed_federation_goes_on_and_ends_the_same(tmp_path):
     work = federated(tmp_path, die_at=3)
     whole = finish(replace(work, folder=tmp_path / "whole"))

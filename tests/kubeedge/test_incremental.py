@@ -132,6 +132,7 @@ def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
     assert (output / "train" / "1" / "model.zip").is_file()
 
 
+@pytest.mark.slow
 def test_a_killed_case_goes_on_after_its_last_round(tmp_path):
     work = incremental(tmp_path, die_at=3)
     whole = finish(replace(work, folder=tmp_path / "whole"))

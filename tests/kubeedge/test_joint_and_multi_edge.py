@@ -99,6 +99,7 @@ def test_mining_then_inference_sends_hard_items_to_the_cloud(tmp_path, another):
     assert json.loads((tmp_path / "edge.json").read_text()) == [["load", "toy/edge-1"], mode, mode, "cleanup"]
 
 
+@pytest.mark.slow
 def test_the_other_modes_and_the_oracle(tmp_path):
     later = replace(joint(tmp_path, "Unsure"), exam=ExamSettings(hard_example_mining_mode="inference-then-mining"))
     _, result, _ = finish(later, also=EDGE)
@@ -209,6 +210,7 @@ def test_multi_edge_hands_over_the_training_set_or_cuts_the_model(tmp_path):
     assert finish(cut)[1] == [calls, ["a", "b"], None]
 
 
+@pytest.mark.slow
 def test_a_simulated_link_counts_texts_and_mappings_by_their_bytes(tmp_path):
     link = LinkSpec(rtt_ms=40, up_mbps=0.001, down_mbps=0.01)  # a bit takes 1 ms up, 0.1 ms down
     work = replace(joint(tmp_path), exam=ExamSettings(link=link, edge_ms=2, cloud_ms=5))

@@ -256,6 +256,7 @@ def test_the_default_mode_trains_first_and_then_what_is_unseen(tmp_path):
     assert numbers["MATRIX"] is None and scores.scores["BWT"] is None and scores.scores["task_avg_acc"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", family(["no-inference", "hard-example-mining"]))
 def test_a_killed_case_ends_the_same(tmp_path, mode):
     splitting = "fwt_splitting" if mode == "no-inference" else "hard-example_splitting"
@@ -331,6 +332,7 @@ def test_multi_inference_lets_several_models_answer_each_sample(tmp_path):
     assert "task_remodeling, inference_integrate is missing" in in_child(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", family(["accuracy", "right"]))
 def test_for_its_own_tables_the_matrix_and_transfer_are_kept_as_ianvs_computes_them(tmp_path, name):
     work = lifelong(tmp_path, "no-inference", "fwt_splitting")

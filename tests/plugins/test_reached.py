@@ -251,6 +251,7 @@ LINES = [node.lineno - 1 for node in ast.walk(ast.parse(PLUGIN)) if isinstance(n
 WORDS = st.text("abc def=()[]'#:\\,", max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(LINES), st.one_of(st.just(""), WORDS.map("# {}".format))), max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_comments_and_blank_lines_never_count(put: list[tuple[int, str]]) -> None:

@@ -12,6 +12,7 @@ from tests.testalgorithms.exam_of_arrays import Data, digits
 from tests.testalgorithms.test_methods import LEARNERS, every_method
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
+some_methods = pytest.mark.parametrize("make", family(LEARNERS.values(), [*LEARNERS.values()][::4]), ids=LEARNERS)
 
 
 def flat(learner):
@@ -34,7 +35,7 @@ def in_tasks(learner, exam, rounds=5):
     return learner
 
 
-@every_method
+@some_methods
 def test_with_the_task_told_every_method_remembers_its_tasks(make):
     exam = digits()
     learner = in_tasks(make(epochs=8), exam, rounds=3)
@@ -129,7 +130,7 @@ def test_a_bound_that_sees_past_rounds_is_not_held_to_passes():
 # Withheld labels.
 
 
-@every_method
+@some_methods
 def test_with_a_tenth_of_the_labels_a_method_learns_from_those(make):
     exam = digits()
     learner = make(epochs=10)
@@ -198,7 +199,7 @@ def adapted(make, path, exam, j):
     return copy, np.mean(copy.predict(Data(exam.tests[j][0]), **given) == exam.tests[j][1])
 
 
-@every_method
+@some_methods
 @pytest.mark.parametrize("adaptation", family(["probe", "finetune"]))
 def test_a_copy_is_adapted_after_a_stage_and_the_learner_goes_on(make, adaptation, tmp_path):
     exam = digits()

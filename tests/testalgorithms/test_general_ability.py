@@ -10,7 +10,6 @@ import torch
 
 import ianvs
 from ianvs.base.errors import PluginError
-from tests.families import family
 from tests.testalgorithms.talks import FIRST, SECOND, SIZE, taught
 
 pytest.importorskip("transformers")
@@ -64,7 +63,8 @@ def by_hand(learner: LanguageLearner, questions: list[dict]) -> float:
     return right / len(questions)
 
 
-@pytest.mark.parametrize("tuning", family(["lora", "full"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("tuning", ["lora", "full"])
 def test_the_number_is_the_share_of_right_choices(task: Path, tuning: str) -> None:
     learner = LanguageLearner(**{**SIZE, "epochs": 12}, tuning=tuning, general_tasks=str(task))
     assert learner.measured() == {}  # a tiny model that was taught nothing has no tokens
@@ -86,6 +86,7 @@ def test_measuring_does_not_change_what_is_learnt(task: Path) -> None:
         assert torch.equal(one, other)
 
 
+@pytest.mark.slow
 def test_it_is_a_column_of_the_leaderboard(task: Path, tmp_path: Path) -> None:
     (tmp_path / "testenv.yaml").write_text(
         "testenv:\n  dataset: {name: yearly_news, years: 2, recurring: 1, once: 1}\n"

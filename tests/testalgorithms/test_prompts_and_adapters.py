@@ -77,6 +77,7 @@ def test_merging_changes_no_answer():
     np.testing.assert_allclose(learner.probabilities(Data(x), **context_), before, atol=1e-5)
 
 
+@pytest.mark.slow
 @each_of_them
 def test_only_what_is_new_is_trained_and_stored_and_it_goes_on_from_there(make, trained_vit, tmp_path):
     exam = small()

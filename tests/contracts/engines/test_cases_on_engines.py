@@ -39,6 +39,7 @@ def test_a_case_that_hangs_is_ended(tmp_path: Path, yaml: str) -> None:
     assert (hung.failure.kind, len(hung.rounds), other.status) == ("timeout", 3, "finished")
 
 
+@pytest.mark.slow
 def test_a_case_over_its_memory_is_ended(tmp_path: Path, yaml: str) -> None:
     eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(120)"
     eater, other = run(tmp_path, yaml, eat, "limits: {memory_mb: 600}")

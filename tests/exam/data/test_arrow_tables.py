@@ -129,6 +129,7 @@ def test_a_folder_of_save_to_disk_keeps_class_names_and_pictures(tmp_path):
     assert dataset.train.y.tolist() == [0, 1, 2, 0, 1, 2]
 
 
+@pytest.mark.slow
 def test_pictures_of_several_sizes_need_a_size(tmp_path):
     of_hugging_face(
         2, image=[{"bytes": png((5, 4), 9), "path": None}, {"bytes": png((7, 4), 9), "path": None}]
@@ -246,6 +247,7 @@ def test_a_function_may_return_data_frames(tmp_path):
     assert dataset.train.domains.tolist() == ["1", "2"] * 6
 
 
+@pytest.mark.slow
 def test_columns_are_named_in_the_dataset_and_told_where_they_are_not(tmp_path):
     spec = authored(tmp_path, body(FRAME + "return frame, frame"), options={"label": "kin"})
     assert "mine.py:4:1: train has no column 'kin'. It has: a, kind, year." in refusal(spec, tmp_path / "cache")
@@ -305,6 +307,7 @@ def test_what_a_function_returns_is_refused_by_name(tmp_path, code, expected):
     assert re.search(expected, told, re.S), told
 
 
+@pytest.mark.slow
 def test_samples_may_be_dicts(tmp_path):
     code = """
         train = [{"pixel_values": np.full((8, 8), i, np.uint8), "labels": "ab"[i % 2], "id": i} for i in range(4)]
@@ -327,6 +330,7 @@ def test_a_function_may_have_options_of_these_names(tmp_path):
     assert loaded(spec, tmp_path / "cache").classes == ("7",)
 
 
+@pytest.mark.slow
 def test_a_share_of_the_training_part_is_the_test_part_class_by_class(tmp_path):
     parquet.write_table(table(a=np.arange(100.0), label=[0] * 80 + [1] * 20), tmp_path / "t.parquet")
     source = (SourceSpec(tmp_path / "t.parquet", "data"),)

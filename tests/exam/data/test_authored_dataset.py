@@ -18,6 +18,7 @@ from ianvs.exam.data.fingerprint import read_memo
 from ianvs.exam.data.returned import store_returned
 from tests.edits import edited
 from tests.exam.data.pictures import write_picture
+from tests.families import family
 
 ARRAYS = """
     import numpy as np
@@ -79,6 +80,7 @@ def test_arrays_with_domains_ids_and_class_names(tmp_path):
     assert one.train.ids.tolist() == ["c", "d"]
 
 
+@pytest.mark.slow
 def test_a_torch_dataset_is_read_sample_by_sample(tmp_path):
     source = """
         import torch
@@ -252,13 +254,15 @@ def test_a_refusal_names_the_line_of_the_function(tmp_path):
 
 @pytest.mark.parametrize(
     ("part", "message"),
-    [
-        ("([[1], [2]], [0])", "y of train should hold one entry for each of the 2 samples of x of train."),
-        ("([[1], [2]], [0.5, 1])", "y of train is float64 (2,); expected one integer or name for each sample."),
-        ("([[1], [2]], [0, 'b'])", "the label 'b' is a name, the first label, '0', is not"),
-        ("(['a.png', 'b.png'], [0, 1])", "2 of 2 pictures can't be found: a.png, b.png. Looked in"),
-        ("[{'query': 'a', 'response': 'b'}, {'query': 'a', 'answer': 'b'}]", "train[1]: is no conversation."),
-    ],
+    family(
+        [
+            ("([[1], [2]], [0])", "y of train should hold one entry for each of the 2 samples of x of train."),
+            ("([[1], [2]], [0.5, 1])", "y of train is float64 (2,); expected one integer or name for each sample."),
+            ("([[1], [2]], [0, 'b'])", "the label 'b' is a name, the first label, '0', is not"),
+            ("(['a.png', 'b.png'], [0, 1])", "2 of 2 pictures can't be found: a.png, b.png. Looked in"),
+            ("[{'query': 'a', 'response': 'b'}, {'query': 'a', 'answer': 'b'}]", "train[1]: is no conversation."),
+        ]
+    ),
 )
 def test_what_is_wrong_with_samples_names_the_line_of_the_function(tmp_path, part, message):
     (said, *_) = refusals(tmp_path, f"def mine():\n    part = {part}\n    return part, part\n")
@@ -326,6 +330,7 @@ def test_an_error_of_the_function_is_told_with_its_line(tmp_path):
     assert f"{tmp_path / 'mine.py'}:1:10: SyntaxError" in message
 
 
+@pytest.mark.slow
 def test_a_function_that_ends_its_process_or_never_ends(tmp_path):
     (message,) = refusals(tmp_path, "import os\n\ndef mine():\n    os._exit(3)\n")
     assert message == f"testenv.yaml:2:9: calling mine() of {tmp_path / 'mine.py'} ended the process."

@@ -124,6 +124,7 @@ def authored(tmp_path: Path, returned: str) -> tuple[DatasetSpec, list[Problem]]
     return given, data.checked(given, tmp_path / "cache").problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "returned",
     family(["(wide, y)", "(list(wide), y)", "(torch.from_numpy(wide), y)", "[(torch.from_numpy(a), 1) for a in wide]"]),

@@ -186,6 +186,7 @@ def test_what_sees_parts_of_cases_can_not_go_by_it(tmp_path: Path, settings: str
         ianvs.validate(path, settings=more)
 
 
+@pytest.mark.slow
 def test_a_change_of_the_score_or_of_the_formula_computes_it_anew_and_trains_nothing(tmp_path: Path) -> None:
     path = job(tmp_path, GOOD, MATRIX)
     [first] = ianvs.run(path)

@@ -64,6 +64,7 @@ def test_a_task_that_no_message_can_hold_is_refused_by_its_size_and_others_go_on
     assert [event.key for event in until_ended(engine) if event.kind == "ended"] == ["long"]
 
 
+@pytest.mark.slow
 def test_a_log_is_bounded_at_all_times_and_keeps_its_first_and_its_last_part(
     engine: LocalEngine, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def start_sleeper(argument: str, report: object) -> None:
     time.sleep(600)
 
 
+@pytest.mark.slow
 def test_temporary_files_go_with_the_task_and_logs_stay_below_their_cap(tmp_path: Path) -> None:
     engine = LocalEngine(Workload(), start="spawn")
     engine.submit(task("shout", CAP // 100 + 100_000, log=tmp_path / "log.txt"))

@@ -88,6 +88,7 @@ def test_who_rewrites_a_rival_fails_and_the_rivals_score_is_its_own(tmp_path: Pa
     assert scores(found["rival"]) == honest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", family(REWRITING))
 def test_where_learners_may_write_a_rival_runs_as_it_was_planned(tmp_path: Path, way: str, honest: Scores) -> None:
     found = attacked(tmp_path, REWRITING[way], job="sealing: open")
@@ -107,6 +108,7 @@ INSTALLED = {
 }
 
 
+@pytest.mark.slow
 @closed
 @pytest.mark.parametrize("place", family(INSTALLED))
 def test_installed_packages_and_ianvs_can_not_be_changed(tmp_path: Path, place: str) -> None:
@@ -122,6 +124,7 @@ def test_where_learners_may_write_they_could_change_ianvs(tmp_path: Path) -> Non
     assert found["majority"].status == "finished", found["majority"].failure
 
 
+@pytest.mark.slow
 @closed
 @pytest.mark.parametrize("attack", family(["os.listdir(WORKSPACE / 'code')", "(WORKSPACE / 'code' / 'more').mkdir()"]))
 def test_the_code_that_was_kept_is_closed(tmp_path: Path, attack: str) -> None:
@@ -195,6 +198,7 @@ def test_what_is_left_in_memory_is_removed_and_told(tmp_path: Path, what: str, j
     assert not {str(0x1A4D5), "left-by-a-test"} & objects()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/sysvipc").is_dir(), reason="there are no System V objects")
 def test_what_a_learner_leaves_that_ends_itself_is_removed(tmp_path: Path) -> None:
     found = attacked(tmp_path, f"import ctypes; {LEFT['shared memory']}; os._exit(3)", "retries: 0")

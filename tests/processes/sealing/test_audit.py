@@ -69,6 +69,7 @@ def test_a_wall_that_is_missing_is_named() -> None:
     assert open_walls(filtered=True, card=False) == ()
 
 
+@pytest.mark.slow
 def test_an_audited_and_an_open_case_are_not_called_sealed(tmp_path: Path) -> None:
     for sealing in ("audit", "open"):
         assert sealing_note({run(tmp_path / sealing, MAJORITY, sealing).sealing}, "").startswith("Not sealed")

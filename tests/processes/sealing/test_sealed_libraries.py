@@ -190,6 +190,7 @@ class Method:
     )  # two of them by the try of what was saved
 
 
+@pytest.mark.slow
 def test_answers_of_one_seed_are_the_same_sealed_or_not(tmp_path):
     one, other = (sat(tmp_path / how, SOURCES["sklearn"], f"sealing: {how}") for how in ("normal", "open"))
     np.testing.assert_equal(one.metrics, other.metrics)

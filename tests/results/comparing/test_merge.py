@@ -163,6 +163,7 @@ def test_a_damaged_case_is_left_out_where_no_other_is_whole_and_replaced_where_o
     assert_same_reports(tmp_path / "two", jobs / "whole" / "ws")
 
 
+@pytest.mark.slow
 def test_another_exam_and_other_source_under_the_same_name_are_left_out(jobs: Path, tmp_path: Path) -> None:
     early = jobs / "early" / "ws"
     other = run(tmp_path / "exam", {"plain": PLAIN}, [5], scenario="{name: class-incremental, rounds: 5}") / "ws"
@@ -207,6 +208,7 @@ def test_a_metric_that_only_one_job_has_is_left_out_or_leaves_out(jobs: Path, tm
         ianvs.merge([more, jobs / "early" / "ws"], tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_an_exam_without_a_name_finds_its_own_and_drawn_exams_fit_theirs(tmp_path: Path) -> None:
     drawn = "{name: class-incremental, rounds: 2, order_seed: case}"
     exams, plain = {"fixed": SCENARIO, "drawn": drawn}, {"plain": "[0.1]"}

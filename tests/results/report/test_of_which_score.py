@@ -10,6 +10,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import ConfigError
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 WRONG = """
@@ -68,7 +69,7 @@ def titles(results: ianvs.Results) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("metric", "sort_by"), [("FM", "ascend"), ("BWT", "descend"), ("AA", "ascend"), ("AIA", "ascend")]
+    ("metric", "sort_by"), family([("FM", "ascend"), ("BWT", "descend"), ("AA", "ascend"), ("AIA", "ascend")])
 )
 def test_who_forgets_everything_is_not_first_by_an_error(tmp_path, metric, sort_by):
     results = both(tmp_path, f"{{name: wrong, url: ./mine.py}}, {metric}", f"[{{{metric}: {sort_by}}}]")

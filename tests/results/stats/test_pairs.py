@@ -181,6 +181,7 @@ def test_a_row_with_fewer_seeds_leaves_the_margins_of_others_with_their_number_o
     )
 
 
+@pytest.mark.slow
 def test_with_many_seeds_the_bootstrap_has_to_agree_and_widens_the_interval_up_to_0() -> None:
     random = np.random.default_rng(3)
     scores = np.column_stack([random.normal(2, 1, ENOUGH_FOR_BOOTSTRAP), random.normal(0, 1, ENOUGH_FOR_BOOTSTRAP)])

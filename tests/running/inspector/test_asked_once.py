@@ -90,6 +90,7 @@ def test_plan_runs_each_file_once_ever(job: Path) -> None:
     assert runs(job) == []
 
 
+@pytest.mark.slow
 def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
     assert ianvs.run(job, settings={"b": 3}).exit_code == 0
     ran = runs(job)

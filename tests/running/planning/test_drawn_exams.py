@@ -91,6 +91,7 @@ def test_loaded_results_are_one_row_though_another_job_ran_a_case_first(tmp_path
     assert [len(row.seeds) for row in ianvs.load_results(tmp_path / "ws").leaderboard.rows] == [3]
 
 
+@pytest.mark.slow
 def test_a_job_that_was_cut_off_goes_on_with_the_order_of_its_seed(tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     code = edited(

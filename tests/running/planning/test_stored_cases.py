@@ -43,6 +43,7 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_found_without_making_all_cases(
     job: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -65,6 +66,7 @@ def test_what_is_stored_is_found_without_making_all_cases(
     assert made < 20
 
 
+@pytest.mark.slow
 def test_a_case_that_does_not_say_what_it_is_is_looked_for_one_by_one(job: Path) -> None:
     plan = api.plan(job)
     first = next(each.case.id for each in plan.stored())
@@ -88,6 +90,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_prune_shows_first_and_removes_then(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = job.parent / "ws" / "cases"
     listed = json.loads((job.parent / "ws" / "test" / "job.json").read_text())["cases"]

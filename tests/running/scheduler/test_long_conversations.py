@@ -60,6 +60,7 @@ def test_a_later_round_of_which_nothing_fits_is_refused_before_training(tmp_path
     assert not list(tmp_path.glob("ws/cases/*"))
 
 
+@pytest.mark.slow
 def test_what_is_skipped_of_any_round_is_a_warning_before_and_a_remark_afterwards(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = job(tmp_path, ["Who?"], [LONG, "When?", "Where?"])

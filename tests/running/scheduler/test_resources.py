@@ -74,6 +74,7 @@ class Told(Listener):
         self.running.discard(case.case.id)
 
 
+@pytest.mark.slow
 def test_who_needs_more_than_is_left_waits_and_that_is_seen(tmp_path: Path) -> None:
     path, told = mixed_job(tmp_path, "{cpus: 3}", "jobs: 4"), Told()
     results = ianvs.run(path, listener=told)

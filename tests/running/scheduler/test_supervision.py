@@ -130,16 +130,18 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("dying", "error", "words"),
-    [
-        ("import ctypes; ctypes.string_at(0)", "SIGSEGV", "crashed; the stack is at the end of the log"),
-        ("import os; os.abort()", "SIGABRT", "crashed; the stack is at the end of the log"),
-        ("import os; os.kill(os.getpid(), 9)", "SIGKILL", "the machine had memory left"),
-        (
-            "import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)",
-            "SIGHUP",
-            "killed, by itself or by another",
-        ),
-    ],
+    family(
+        [
+            ("import ctypes; ctypes.string_at(0)", "SIGSEGV", "crashed; the stack is at the end of the log"),
+            ("import os; os.abort()", "SIGABRT", "crashed; the stack is at the end of the log"),
+            ("import os; os.kill(os.getpid(), 9)", "SIGKILL", "the machine had memory left"),
+            (
+                "import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)",
+                "SIGHUP",
+                "killed, by itself or by another",
+            ),
+        ]
+    ),
 )
 def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str, words: str) -> None:
     path = write_job(tmp_path, plugin=doing(dying), job=job("retries: 0", seeds="[0]"), **ONE_CASE)
@@ -174,6 +176,7 @@ def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path)
     assert tries.read_text().count("x") == 2
 
 
+@pytest.mark.slow
 def test_a_plugin_that_kills_the_process_above_it_fails_alone(tmp_path: Path) -> None:
     plugin = doing("import os, time; os.kill(os.getppid(), 9); time.sleep(60)")
     dead, *others = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0, 1, 2, 3]"), **ONE_CASE))
@@ -376,6 +379,7 @@ def test_a_plugin_can_not_stop_the_run_by_its_exit_status(tmp_path: Path) -> Non
     assert (failed.status, other.status) == ("failed", "finished")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", family(["ws", "ws/cases", "ws/cache", "ws/exams"]))
 def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_makes_up_for_it(
     tmp_path: Path, gone: str, capfd: pytest.CaptureFixture[str]

@@ -167,6 +167,7 @@ def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with
     ]
 
 
+@pytest.mark.slow
 def test_a_metric_whose_import_never_ends(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("while True: pass\n")
     exam = edited(DIGITS, "BWT", "{name: slow, url: ./slow.py}")
@@ -214,6 +215,7 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
                      sort_by="[{ROUGE_L: descend}]")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "grid", "lines"),
     family(
@@ -252,6 +254,7 @@ def test_a_language_model_that_can_not_be_built(tmp_path: Path, before: str, gri
     assert refused(talk(tmp_path, grid, before)) == [f"algorithm.yaml:{line}" for line in lines]
 
 
+@pytest.mark.slow
 def test_a_base_model_that_would_have_to_be_fetched(tmp_path: Path) -> None:
     [said] = refused(talk(tmp_path, "- base_model: {values: [nobody/no-such-model]}"))
     assert said.startswith("algorithm.yaml:8:33: Sequential can't take this exam: base_model 'nobody/no-such-model'")

@@ -87,6 +87,7 @@ class Told(Listener):
         self.words.append("retried")
 
 
+@pytest.mark.slow
 def test_a_lost_case_goes_on_and_uses_up_no_retry(tmp_path: Path) -> None:
     path, told = job(tmp_path, losses=3), Told()
     (tmp_path / "go").touch()
@@ -107,6 +108,7 @@ def test_a_case_that_is_lost_again_and_again_without_a_round_between_fails(tmp_p
     assert told.words.count("started") == MOST_LOSSES
 
 
+@pytest.mark.slow
 def test_what_waits_does_not_look_as_if_it_ran(tmp_path: Path) -> None:
     path = job(tmp_path, losses=0)
     seen: list[str] = []

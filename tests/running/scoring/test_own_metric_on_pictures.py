@@ -13,6 +13,7 @@ from ianvs.base.errors import ConfigError
 from ianvs.exam.metrics.label_pictures import EVERY
 from ianvs.store import CaseStore
 from ianvs.testenv.data_types.segmentation import Segmentation
+from tests.families import family
 from tests.jobs import write_job
 from tests.running.scoring.test_label_pictures_scored import AS_ARRAYS, TESTENV, write_scenes
 
@@ -81,6 +82,7 @@ def keep_counts_alone(monkeypatch):
     monkeypatch.setattr(Segmentation, "kept", without)
 
 
+@pytest.mark.slow
 def test_of_a_job_of_before_pictures_were_stored_it_says_which_cases_have_to_run_again(tmp_path, monkeypatch):
     write_scenes(tmp_path)
     with monkeypatch.context() as before_that:
@@ -116,7 +118,7 @@ JUDGED = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "threshold", "adopted"), JUDGED)
+@pytest.mark.parametrize(("mode", "threshold", "adopted"), family(JUDGED))
 def test_it_may_be_the_gates_and_the_leaderboard_says_what_was_adopted(tmp_path, mode, threshold, adopted):
     write_scenes(tmp_path)
     results = ianvs.run(job_of(tmp_path, "mIoU", GATE.format(mode=mode, threshold=threshold)), engine="inline")

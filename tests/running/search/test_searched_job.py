@@ -34,6 +34,7 @@ def study_of(folder: Path) -> Study:
     return study
 
 
+@pytest.mark.slow
 def test_trials_see_no_round_after_those_that_they_may_and_train_none_twice(folder: Path) -> None:
     study, rounds = study_of(folder), taught(folder)
     assert study.ended and study.rungs == (2, 4) and len(study.trials) == 12
@@ -168,6 +169,7 @@ def test_by_seeds_trials_are_run_with_the_first_half_of_them(tmp_path: Path) -> 
         assert trial.value == pytest.approx(np.mean(worth))
 
 
+@pytest.mark.slow
 def test_trials_that_fail_are_trials_and_no_failure_of_the_job(tmp_path: Path) -> None:
     hyperparameters = "- noise: {choice: [0.97, 0.5, 0.99, 0.2]}\n- scale: {int: [1, 3]}"
     job = searched_job(tmp_path, "{name: asha, trials: 12, reduction: 2}", hyperparameters)
@@ -199,6 +201,7 @@ def test_more_trials_go_on_and_algorithms_without_a_range_are_run_as_ever(tmp_pa
     assert len(second.studies[0].trials) == 5 and set(taught(tmp_path).values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [pytest.param(3, marks=pytest.mark.slow), 20])
 def test_killed_and_resumed_two_at_a_time_it_finds_the_same_and_repeats_nothing(
     folder: Path, tmp_path: Path, lines: int

@@ -44,6 +44,7 @@ def noting_rounds(file: Path, then: str = "") -> str:
     return edited(MAJORITY, "        for label in", f"{note}{then}        for label in")
 
 
+@pytest.mark.slow
 def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> None:
     grid = "- fail_in_round: {values: [3, null]}"
     results = ianvs.run(write_job(tmp_path, hyperparameters=grid), jobs=2)
@@ -61,6 +62,7 @@ def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> No
     assert "RuntimeError: no luck in round 3" in failures.partition("<pre")[2]
 
 
+@pytest.mark.slow
 def test_a_killed_case_is_a_row_with_the_signal(tmp_path: Path) -> None:
     plugin = edited(MAJORITY, "raise RuntimeError", "import os; os.kill(os.getpid(), 9) #")
     results = ianvs.run(
@@ -89,6 +91,7 @@ def test_a_second_run_trains_nothing_and_changes_no_file(tmp_path: Path) -> None
     assert after == before
 
 
+@pytest.mark.slow
 def test_a_metric_that_is_added_later_trains_nothing(tmp_path: Path) -> None:
     plugin = noting_rounds(noted(tmp_path))
     ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
@@ -243,6 +246,7 @@ def test_predictions_of_the_wrong_length_are_refused_with_the_remedy(tmp_path: P
     assert "return one prediction for each" in found.failure.message
 
 
+@pytest.mark.slow
 def test_every_case_records_what_it_cost_and_with_what_it_ran(tmp_path: Path) -> None:
     [found, *_] = ianvs.run(write_job(tmp_path))
     assert all(round_.train_seconds > 0 and round_.peak_memory_bytes for round_ in found.rounds[1:])
@@ -288,6 +292,7 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
         assert json.loads(result.read_text())["status"] == "finished"
 
 
+@pytest.mark.slow
 def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]")
     exams = ExamStore(tmp_path / "ws")

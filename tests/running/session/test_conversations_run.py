@@ -111,6 +111,7 @@ def test_a_failed_conversation_is_counted_and_stays_in_the_denominator(tmp_path)
     np.testing.assert_allclose(case.matrices["EM"].values[1], [1 / 3, 1 / 3])
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_too_long_is_cut_with_a_note(tmp_path):
     path = run(tmp_path)
     plugin = tmp_path / "plugin.py"

@@ -30,6 +30,7 @@ metrics: [{metrics}]
 """
 
 
+@pytest.mark.slow
 def test_a_csv_has_one_column_for_each_quantity(tmp_path: Path) -> None:
     asked = ", ".join(["accuracy", *(metric.name for metric in SYSTEM)])
     results = ianvs.run(write_job(tmp_path, testenv=TESTENV.format(metrics=asked)))

@@ -153,6 +153,7 @@ def test_a_matrix_has_a_column_for_each_class(result: Any) -> None:
     np.testing.assert_allclose(found.values.reshape(4, 3, 2).mean(axis=2), result.matrices["AP"].values, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_disjoint_rounds_share_no_picture(tmp_path: Path) -> None:
     [found] = ianvs.run(job(tmp_path, testenv=edited(TESTENV, "rounds: 3", "rounds: 3, cut: disjoint")))
     assert found.status == "finished", found.failure
@@ -160,6 +161,7 @@ def test_disjoint_rounds_share_no_picture(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.matrices["AP"].values[1:], ARRIVAL["R_classes"], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_pictures_without_an_object_of_the_classes_can_be_left_out(tmp_path: Path) -> None:
     exam = edited(TESTENV, "rounds: 3", "rounds: 3, tests: containing")
     [found] = ianvs.run(job(tmp_path, testenv=exam))
@@ -170,6 +172,7 @@ def test_pictures_without_an_object_of_the_classes_can_be_left_out(tmp_path: Pat
     }
 
 
+@pytest.mark.slow
 def test_a_case_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path: Path, result: Any) -> None:
     cut = "if round == 3 and not (folder / 'tried').exists():\n            (folder / 'tried').write_text('')\n"
     broken = edited(

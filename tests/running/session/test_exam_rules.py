@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import ianvs
 from ianvs.results.stored import Results
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
 RECORDER = edited(
@@ -244,7 +245,7 @@ BROKEN = [  # (scenario, plugin, what is told, more of the testenv)
 ]
 
 
-@pytest.mark.parametrize(("scenario", "plugin", "told", "more"), BROKEN, ids=range(len(BROKEN)))
+@pytest.mark.parametrize(("scenario", "plugin", "told", "more"), family(BROKEN, 5), ids=range(len(BROKEN)))
 def test_a_rule_that_is_broken_ends_the_case_and_is_named(tmp_path, scenario, plugin, told, more):
     said = failure(sat(tmp_path, yaml_of(scenario, more=more), plugin=plugin))
     assert not [one for one in told if one not in said], said
@@ -309,6 +310,7 @@ SEER = edited(
 )
 
 
+@pytest.mark.slow
 def test_a_linear_probe_tells_what_the_features_still_hold(tmp_path):
     exam = yaml_of(CIL, "accuracy, linear_probe_accuracy", "linear_probe: true")
     [found] = sat(tmp_path, exam, plugin=SEER)

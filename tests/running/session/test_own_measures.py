@@ -73,6 +73,7 @@ def test_what_is_no_measure_is_told(tmp_path: Path, said: str, message: str) -> 
     assert message in case.failure.message
 
 
+@pytest.mark.slow
 def test_it_is_no_part_of_the_time_of_training(tmp_path: Path) -> None:
     code = BURN + MEASURING % "burnt()"
     [case] = ianvs.run(write_job(tmp_path, plugin=code, hyperparameters="", job="seeds: [0]"), engine="local")

@@ -157,6 +157,7 @@ def test_answers_before_labels_change_no_model_and_no_exam(tmp_path):
     assert [path.read_bytes() for path in models[0]] == [path.read_bytes() for path in models[1]] and models[0]
 
 
+@pytest.mark.slow
 def test_a_probe_of_the_next_chunk_says_what_the_learner_says_next(tmp_path):
     """I3: near-future accuracy at shift 0 is online accuracy, one chunk later; the second pass knows everything."""
     more = "prequential: {near_future: [0, 5], near_future_every: 1, second_pass: true}"
@@ -173,6 +174,7 @@ def test_a_probe_of_the_next_chunk_says_what_the_learner_says_next(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_stateless_is_run_once_for_all_delays_and_gains_nothing(tmp_path):
     testenvs = "".join(f"    - ./exam{delay}.yaml\n" for delay in (0, 2))
     path = write_job(tmp_path, plugin=SYSTEM, name="System", hyperparameters="", testenv="x: 1", job="seeds: [0]")
@@ -278,7 +280,7 @@ class System:
 KINDS = [("label", "labels"), ("correctness", "correct"), ("score", "scores"), ("text", "texts")]
 
 
-@pytest.mark.parametrize(("kind", "name"), KINDS)
+@pytest.mark.parametrize(("kind", "name"), family(KINDS))
 def test_feedback_is_of_the_kind_that_the_exam_says(tmp_path, kind, name):
     found = found_in(
         sat(tmp_path, FEEDBACK, "System", f"prequential: {{feedback: {kind}, delay: 1}}", paradigm="testtimelearning")
@@ -386,6 +388,7 @@ def test_labels_that_are_withheld_or_wrong_are_asked_scored_and_told_as_they_are
     np.testing.assert_array_equal([told["correctness"][e] for e in known.tolist()], labels[known] == 1)
 
 
+@pytest.mark.slow
 def test_a_grid_crosses_agents_with_memories(tmp_path):
     """Hyperparameters of a memory carry its type, in the reference that remembers nothing, too."""
     source = """

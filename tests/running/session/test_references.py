@@ -69,6 +69,7 @@ def test_delta_m_is_blank_where_it_would_divide_by_what_is_hardly_known(tmp_path
         assert (told in found.warnings) is (rounds == 5)
 
 
+@pytest.mark.slow
 def test_a_row_whose_reference_is_gone_or_damaged_says_so(tmp_path: Path) -> None:
     path = job(tmp_path, "references: {single_task: alone, joint: all}")
     results = ianvs.run(path)

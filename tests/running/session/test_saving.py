@@ -67,7 +67,7 @@ def test_a_model_that_comes_back_as_it_was_is_no_word_worth(tmp_path: Path) -> N
     assert examined(tmp_path, MEANS).warnings == ()
 
 
-@pytest.mark.parametrize("what", LOSES)
+@pytest.mark.parametrize("what", family(LOSES))
 def test_a_save_that_loses_something_is_told_beside_the_row(tmp_path: Path, what: str) -> None:
     found = examined(tmp_path, edited(MEANS, *LOSES[what]))
     said = f"{WORD} (a copy that loaded it answers otherwise)"
@@ -82,7 +82,7 @@ def test_a_model_that_answers_otherwise_after_it_was_asked_comes_back_as_it_was(
     assert examined(tmp_path, once).warnings == ()
 
 
-@pytest.mark.parametrize("what", LOSES)
+@pytest.mark.parametrize("what", family(LOSES))
 def test_it_is_a_failed_case_where_the_exam_is_sealed_strictly(tmp_path: Path, what: str) -> None:
     failure = examined(tmp_path, edited(MEANS, *LOSES[what]), "seeds: [0]\nsealing: strict").failure
     assert failure is not None

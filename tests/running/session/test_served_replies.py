@@ -26,6 +26,7 @@ from ianvs.store import CaseStore
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from tests import reply_server
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import write_job
 
 PLUGIN = """
@@ -156,6 +157,7 @@ def test_a_server_replies_as_the_learner_would_over_turns_rounds_and_groups(
     assert not list((tmp_path / "served/ws/cache/adapters").iterdir())
 
 
+@pytest.mark.slow
 def test_a_second_run_asks_the_server_for_nothing(tmp_path: Path, base: Path, server: str) -> None:
     path = job(tmp_path, base, server)
     first, before = answers(path), asked(server)
@@ -201,12 +203,14 @@ def test_a_server_that_is_not_there_is_named_with_the_remedy(tmp_path: Path, bas
 
 @pytest.mark.parametrize(
     "written, message",
-    [
-        ("{engine: server}", "belongs to `engine: server`"),
-        ("{url: 'http://127.0.0.1:8000'}", "belongs to `engine: server`"),
-        ("{engine: server, url: localhost}", "http://127.0.0.1:8000"),
-        ("{engine: vllm, url: 'http://127.0.0.1:8000'}", "one of transformers, server"),
-    ],
+    family(
+        [
+            ("{engine: server}", "belongs to `engine: server`"),
+            ("{url: 'http://127.0.0.1:8000'}", "belongs to `engine: server`"),
+            ("{engine: server, url: localhost}", "http://127.0.0.1:8000"),
+            ("{engine: vllm, url: 'http://127.0.0.1:8000'}", "one of transformers, server"),
+        ]
+    ),
 )
 def test_slips_of_generation_are_told(tmp_path: Path, written: str, message: str) -> None:
     path = job(tmp_path, "tiny", "http://127.0.0.1:9")

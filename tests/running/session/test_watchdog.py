@@ -14,6 +14,7 @@ import pytest
 import ianvs
 from ianvs.running.session.watchdog import memory_of
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
 SIZE = 1 << 27
@@ -80,7 +81,7 @@ def test_what_two_processes_share_counts_once() -> None:
             os.kill(child, 9)
 
 
-@pytest.mark.parametrize(("doing_what", "status"), [("maps", "finished"), ("allocates", "failed")])
+@pytest.mark.parametrize(("doing_what", "status"), family([("maps", "finished"), ("allocates", "failed")]))
 def test_a_limit_is_on_what_a_learner_allocates(tmp_path: Path, doing_what: str, status: str) -> None:
     path = tmp_path / "cache"
     with path.open("wb") as cache:

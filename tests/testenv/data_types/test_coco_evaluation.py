@@ -159,6 +159,7 @@ def test_pictures_without_an_object_of_the_classes_hide_false_alarms() -> None:
             assert score("AP", part) == pytest.approx(expected, rel=0, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(scene=scenes(), data=st.data())
 def test_a_score_without_some_pictures_is_that_of_the_others(scene: Any, data: st.DataObject) -> None:

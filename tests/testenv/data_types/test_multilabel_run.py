@@ -245,7 +245,7 @@ def write_samples(folder: Path, form: str) -> None:
         np.savez(folder / "train.npz", x=x, y=x[:, 1:].astype(np.uint8), classes=np.array(["ant", "cat", "dog"]))
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "npz", "parquet"])
+@pytest.mark.parametrize("form", family(["csv", "jsonl", "npz", "parquet"]))
 def test_labels_in_files_are_read_where_the_type_is_said(tmp_path: Path, form: str) -> None:
     write_samples(tmp_path, form)
     [case] = ianvs.run(job(tmp_path, FILES.replace("FORM", form), ANSWERS_ONE))
