@@ -78,6 +78,7 @@ def test_a_metric_over_rounds(tmp_path: Path) -> None:
     assert expected[-1, 0] > 0.5
 
 
+@pytest.mark.slow
 def test_a_metric_over_a_score_matrix(tmp_path: Path) -> None:
     results = run(tmp_path, "add_a_metric.md", "largest_drop.py", 2)
     [found] = results

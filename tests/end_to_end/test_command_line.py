@@ -227,6 +227,7 @@ def test_majority_is_a_plugin_without_any_import_of_ours() -> None:
     assert "import" not in MAJORITY
 
 
+@pytest.mark.slow
 def test_status_tells_what_failed_and_logs_show_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}", job="seeds: [0]")
     main(["-f", "benchmarkingjob.yaml"])

@@ -164,6 +164,7 @@ def check(prepared: Prepared, folder: Path, number: int) -> None:
     assert [planned.action for planned in ianvs.plan(prepared.job, workspace=workspace)] == ["nothing"] * 2, done
 
 
+@pytest.mark.slow
 def test_a_score_that_looks_as_it_was_stored_is_made_again(
     prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ def test_rounds_that_can_not_be_believed_are_done_again(job: Path, tmp_path: Pat
     assert (tmp_path / "trained").read_text().split() == ["1", "2", "3"]
 
 
+@pytest.mark.slow
 def test_a_model_that_was_changed_is_not_continued(
     job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

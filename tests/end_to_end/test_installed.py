@@ -50,6 +50,7 @@ def ianvs(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_wheel_puts_one_name_beside_its_metadata(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -75,6 +76,7 @@ def test_a_job_that_ships_is_known_by_its_name_anywhere(python: Path, tmp_path: 
     assert "algorithm:" in shown
 
 
+@pytest.mark.slow
 def test_a_name_that_nothing_has_is_told_with_the_closest_one(python: Path, tmp_path: Path) -> None:
     said = ianvs(python, tmp_path, "-f", "digits_clas_incremental")
     assert said.returncode == 2

@@ -47,6 +47,7 @@ def test_a_type_that_is_not_there_is_told_once_where_it_is_named(tmp_path: Path)
     assert (problem.place.file.name, problem.place.line) == ("testenv.yaml", 6)
 
 
+@pytest.mark.slow
 def test_a_learner_without_the_method_that_is_asked_is_refused(tmp_path: Path) -> None:
     job = copied(tmp_path)
     plugin = job.parent / "spotter.py"

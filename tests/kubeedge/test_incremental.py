@@ -13,6 +13,7 @@ from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.edits import edited
+from tests.families import family
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin, samples
 
@@ -112,7 +113,7 @@ def naive() -> tuple[list[str], list[tuple[int, int]], list[float]]:
     return answers, [*record, (len(TEST), answers.count("?"))], scores
 
 
-@pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
+@pytest.mark.parametrize("another", family([False, True]), ids=["no sedna", "another sedna"])
 def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
     work = incremental(tmp_path)
     metrics = [MetricSpec("accuracy", tmp_path / "p" / "accuracy.py"), MetricSpec("samples_transfer_ratio")]

@@ -125,6 +125,7 @@ def speculative(folder: Path, ahead: int) -> Work:
     return Work("jointinference", folder / "W", modules, exam=exam, test=str(SPECULATIVE / "questions.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_further_scheme_is_one_file_and_each_of_its_rounds_crosses_the_link(tmp_path):
     exact = [MetricSpec("exact", SPECULATIVE / "models.py")]
     alone, drafted = (finish(speculative(tmp_path / str(n), n), exact, also=LOCK) for n in (0, 4))

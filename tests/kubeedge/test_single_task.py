@@ -316,6 +316,7 @@ def test_a_folder_is_imported_as_a_package_and_the_working_directory_is_the_one_
     assert metric(tmp_path).name == "accuracy"
 
 
+@pytest.mark.slow
 def test_a_killed_case_starts_over_in_a_clean_folder(tmp_path):
     code = (
         DIE

@@ -261,6 +261,7 @@ def test_comments_and_blank_lines_never_count(put: list[tuple[int, str]]) -> Non
     assert not changed(plugin="\n".join(lines))
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40), st.sampled_from(["A method.", "Two layers.", "Nearest mean.", "Learn."]))
 @settings(max_examples=60, deadline=None)
 def test_docstrings_never_count(text: str, which: str) -> None:

@@ -124,7 +124,7 @@ def permuted():
     return Exam(shuffled(train), shuffled(test), [tuple(range(10))] * 3, 10)
 
 
-@pytest.mark.parametrize("cls", [MAS, RWalk])
+@pytest.mark.parametrize("cls", family([MAS, RWalk]))
 def test_importance_keeps_what_fine_tuning_forgets(cls):
     longer = {**SHORT, "epochs": 5}
     held = examine(cls(**longer), permuted(), seed=0)[0]

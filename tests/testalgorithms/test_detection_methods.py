@@ -51,6 +51,7 @@ def test_an_untrained_detector_answers_all_classes():
     } > {0, 1}
 
 
+@pytest.mark.slow
 def test_finetuning_finds_shapes_that_it_was_shown():
     learner = DetectionFinetune(**{**SHORT, "epochs": 12, "widths": (12, 16)})
     data = scenes(1, 240)

@@ -76,6 +76,7 @@ def test_the_number_is_the_share_of_right_choices(task: Path, tuning: str) -> No
     assert few.measured() == {"lm_eval_small_town": pytest.approx(by_hand(few, QUESTIONS[:2]))}
 
 
+@pytest.mark.slow
 def test_measuring_does_not_change_what_is_learnt(task: Path) -> None:
     asked, plain = (LanguageLearner(**SIZE, general_tasks=tasks) for tasks in (str(task), ""))
     for learner in (asked, plain):

@@ -34,6 +34,7 @@ from ianvs.testalgorithms.language.olora.basemodel import OLoRA
 from ianvs.testalgorithms.language.replay.basemodel import Replay
 from ianvs.testalgorithms.language.sequential.basemodel import Sequential
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
+from tests.families import family
 from tests.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, asked, talks, taught, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
@@ -101,7 +102,7 @@ def test_a_round_of_which_no_reply_fits_is_refused():
         taught(LanguageLearner(**SIZE, max_length=5), (FIRST,))
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+@pytest.mark.parametrize("method", family(METHODS, 3), ids=lambda method: method.__name__)
 def test_a_prompt_that_is_too_long_is_skipped_and_a_reply_cut_which_is_remarked(method, tmp_path):
     long = talks((None, [("Who is mayor? " * 40, "Ada")]), (None, [("Who is mayor?", "Ada Berg " * 40)]))
     both = Talks(np.concatenate([FIRST.x, long.x]), np.concatenate([FIRST.y, long.y]))
@@ -364,6 +365,7 @@ def test_how_near_a_group_is_is_the_mean_of_all_pairs():
     assert (best, near) == (int(np.argmax(means)), pytest.approx(max(means), abs=1e-12))
 
 
+@pytest.mark.slow
 def test_twenty_thousand_instructions_are_grouped_and_routed_in_seconds(monkeypatch):
     draws = np.random.default_rng(0)
     words = np.array([f"word{i}" for i in range(5000)])

@@ -12,6 +12,7 @@ import ianvs
 from ianvs.base.types import CaseResult
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, write_job
 from tests.kernel import filters_calls
 
@@ -47,7 +48,7 @@ def test_a_case_over_its_memory_is_ended(tmp_path: Path, yaml: str) -> None:
     assert (eater.failure.kind, other.status) == ("memory", "finished")
 
 
-@pytest.mark.parametrize("death", ["os.kill(os.getpid(), 9)", "ctypes.string_at(0)"])
+@pytest.mark.parametrize("death", family(["os.kill(os.getpid(), 9)", "ctypes.string_at(0)"]))
 def test_a_case_that_dies_once_is_tried_again_and_finishes(tmp_path: Path, yaml: str, death: str) -> None:
     flag = tmp_path / "notes" / "flag"
     flag.parent.mkdir()  # in the folders above its workspace a learner can't make files
@@ -57,6 +58,7 @@ def test_a_case_that_dies_once_is_tried_again_and_finishes(tmp_path: Path, yaml:
     assert flag.exists()
 
 
+@pytest.mark.slow
 def test_a_case_that_dies_every_time_is_a_row(tmp_path: Path, yaml: str) -> None:
     dead, other = run(tmp_path, yaml, "import os\nos.kill(os.getpid(), 9)")
     assert dead.failure is not None

@@ -19,6 +19,7 @@ from ianvs.exam.paradigms.federated import weighted_mean
 from ianvs.exam.paradigms.link import Link, size_of
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.families import family
 
 ROOT = Path(__file__).parents[3]
 NET = """
@@ -122,6 +123,7 @@ def _sizes(folder: Path, result: CaseResult) -> list[int]:
     return [len(one.labels) for _, one in sorted(said.items())]
 
 
+@pytest.mark.slow
 def test_what_looks_seen_is_not_sent_on_and_what_was_not_taught_may_be_answered_unseen(tmp_path: Path) -> None:
     metrics = "[accuracy, AUROC, open_set_accuracy, samples_transfer_share, samples_transfer_ratio]"
     lifelong = edited(DETECTOR, "incrementallearning", "lifelonglearning")
@@ -243,13 +245,15 @@ def test_a_skewed_deal_gives_every_sample_once_and_is_the_more_skewed_the_smalle
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
-    [
-        ("rtt_ms: 40", "rtt: 40", "link"),
-        ("up_mbps: 10", "up_mbps: 0", "link"),
-        ("mining-then-inference", "edge-first", "'hard_example_mining_mode' of jointinference should be"),
-        ("name: RandomRouter", "name: Finetune", "Finetune lacks the method hard"),
-        ("type: cloudmodel", "type: cloudmodle", "Did you mean 'cloudmodel'"),
-    ],
+    family(
+        [
+            ("rtt_ms: 40", "rtt: 40", "link"),
+            ("up_mbps: 10", "up_mbps: 0", "link"),
+            ("mining-then-inference", "edge-first", "'hard_example_mining_mode' of jointinference should be"),
+            ("name: RandomRouter", "name: Finetune", "Finetune lacks the method hard"),
+            ("type: cloudmodel", "type: cloudmodle", "Did you mean 'cloudmodel'"),
+        ]
+    ),
 )
 def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = edited(JOINT, "MODE", "mining-then-inference", "SHARE", "0.5", old, new)

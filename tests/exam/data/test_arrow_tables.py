@@ -156,6 +156,7 @@ def test_lists_of_numbers_are_arrays(tmp_path):
     np.testing.assert_array_equal(dataset.train.x, [[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
 
 
+@pytest.mark.slow
 def test_texts_and_conversations_follow_the_rules_of_jsonl(tmp_path):
     parquet.write_table(table(question=["who?", "why?"], answer=["me", "so"]), tmp_path / "t.parquet")
     dataset = loaded(files_spec(tmp_path / "t.parquet"), tmp_path / "cache")
@@ -215,6 +216,7 @@ def test_what_a_table_lacks_is_told_with_its_row_and_a_remedy(tmp_path, columns,
     assert re.search(expected, told, re.S), told
 
 
+@pytest.mark.slow
 def test_a_number_that_is_missing_in_a_later_block_is_told_with_its_row(tmp_path):
     values = [1.0] * 9000
     values[7000] = None
@@ -240,6 +242,7 @@ def test_a_label_that_hugging_face_leaves_open_is_refused(tmp_path):
 FRAME = "frame = pandas.DataFrame({'a': np.arange(12.0), 'kind': list('xyz') * 4, 'year': [1, 2] * 6})\n"
 
 
+@pytest.mark.slow
 def test_a_function_may_return_data_frames(tmp_path):
     spec = authored(tmp_path, body(FRAME + "return frame, frame"), options={"label": "kind", "domain": "year"})
     dataset = loaded(spec, tmp_path / "cache")
@@ -253,6 +256,7 @@ def test_columns_are_named_in_the_dataset_and_told_where_they_are_not(tmp_path):
     assert "mine.py:4:1: train has no column 'kin'. It has: a, kind, year." in refusal(spec, tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_a_dataset_dict_has_a_training_and_a_test_part(tmp_path):
     code = """
         names = ["dog", "cat"]

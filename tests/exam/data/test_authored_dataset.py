@@ -385,6 +385,7 @@ def counted(tmp_path: Path):
     return ask
 
 
+@pytest.mark.slow
 def test_it_is_called_once_for_each_choice_of_options(counted):
     calls, first = counted()
     assert calls == 1
@@ -395,6 +396,7 @@ def test_it_is_called_once_for_each_choice_of_options(counted):
     assert counted(options={"bias": 1}) == (2, biased)
 
 
+@pytest.mark.slow
 def test_it_is_called_again_when_what_it_read_has_changed(counted, tmp_path):
     _, first = counted()
     (tmp_path / "root" / "numbers.txt").write_text("1 2 4")
@@ -407,6 +409,7 @@ def test_it_is_called_again_when_what_it_read_has_changed(counted, tmp_path):
     assert counted() == (3, third)
 
 
+@pytest.mark.slow
 def test_its_source_does_not_change_the_fingerprint_but_the_samples_do(counted, tmp_path):
     _, first = counted()
     file = tmp_path / "mine.py"
@@ -438,6 +441,7 @@ def test_the_same_samples_elsewhere_have_the_same_fingerprint(tmp_path):
     assert data.fingerprint(given, tmp_path / "there" / "cache") not in fingerprints
 
 
+@pytest.mark.slow
 def test_how_numbers_are_held_does_not_change_the_fingerprint(tmp_path):
     ways = ("np.arange(6.0).reshape(2, 3)", "np.asfortranarray(np.arange(6).reshape(2, 3))", "[[0, 1, 2], [3, 4, 5]]")
     labels = ("[0, 1]", "np.array([0, 1], dtype=np.int16)", "(0, 1)")
@@ -448,6 +452,7 @@ def test_how_numbers_are_held_does_not_change_the_fingerprint(tmp_path):
     assert len(found) == 1
 
 
+@pytest.mark.slow
 def test_a_random_function_is_called_once_and_what_it_returned_is_kept(tmp_path):
     given = spec(written(tmp_path, edited(ARRAYS, "default_rng(seed)", "default_rng()")))
     x = [data.load(given, tmp_path / "cache").train.x for _ in range(2)]
@@ -456,6 +461,7 @@ def test_a_random_function_is_called_once_and_what_it_returned_is_kept(tmp_path)
     assert not np.array_equal(x[0], other.train.x)
 
 
+@pytest.mark.slow
 def test_samples_that_were_deleted_from_the_cache_are_made_again(tmp_path):
     given = spec(written(tmp_path, ARRAYS))
     first = data.fingerprint(given, tmp_path / "cache")

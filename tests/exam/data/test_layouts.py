@@ -224,6 +224,7 @@ def scores(folder: Path, file: Path, kind: str) -> list[tuple[str, np.ndarray]]:
     return result.matrices["accuracy"].values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", family(["permutation: true, rounds: 3", "rotation: [0, 40, 80]"]))
 def test_an_npz_made_from_tensors_gives_the_scores_of_one_with_channels_last(tmp_path, kind):
     rng = np.random.default_rng(1)

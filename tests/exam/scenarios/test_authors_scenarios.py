@@ -20,6 +20,7 @@ from ianvs.running.scheduler.opening import authors_files
 from tests.documents import python_of
 from tests.edits import edited
 from tests.exam.scenarios.small_datasets import dataset_of, texts
+from tests.families import family
 from tests.jobs import write_job
 from tests.packages import install
 
@@ -39,6 +40,7 @@ def refusals(path: Path) -> list[str]:
     return [re.sub(r"^.*testenv\.yaml:", "", str(problem)) for problem in caught.value.problems]
 
 
+@pytest.mark.slow
 def test_the_documented_scenario_runs_in_a_job_and_never_in_the_supervisor(tmp_path: Path) -> None:
     assert len(DOCUMENTED.splitlines()) < 60
     elsewhere = f"import os\nassert os.getpid() != {os.getpid()}, 'this is the process that supervises'\n"
@@ -85,26 +87,29 @@ def test_validate_tells_what_is_wrong_with_options(tmp_path: Path, options: str,
 
 @pytest.mark.parametrize(
     ("name", "code", "expected"),
-    [
-        ("ByBrightnes", DOCUMENTED, "mine.py has no 'ByBrightnes'. Did you mean 'ByBrightness'?"),
-        ("ByBrightness", edited(DOCUMENTED, "import numpy", "import nompy"), "mine.py:5: ModuleNotFoundError"),
-        ("np", DOCUMENTED, "'np' is no subclass of ianvs.exam.scenarios.Scenario."),
-        (
-            "ByBrightness",
-            edited(DOCUMENTED, "np.argsort", "np.argsorts"),
-            "mine.py:36: AttributeError: module 'numpy' has no attribute 'argsorts'",
-        ),
-        (
-            "ByBrightness",
-            edited(DOCUMENTED, "return Exam(", "print("),
-            "build() gives NoneType, not an ianvs.",
-        ),
-        (
-            "ByBrightness",
-            edited(DOCUMENTED, "part[: self.tested_on], classes", "part + 1, classes"),
-            "what ByBrightness builds is no exam: round",
-        ),
-    ],
+    family(
+        [
+            ("ByBrightnes", DOCUMENTED, "mine.py has no 'ByBrightnes'. Did you mean 'ByBrightness'?"),
+            ("ByBrightness", edited(DOCUMENTED, "import numpy", "import nompy"), "mine.py:5: ModuleNotFoundError"),
+            ("np", DOCUMENTED, "'np' is no subclass of ianvs.exam.scenarios.Scenario."),
+            (
+                "ByBrightness",
+                edited(DOCUMENTED, "np.argsort", "np.argsorts"),
+                "mine.py:36: AttributeError: module 'numpy' has no attribute 'argsorts'",
+            ),
+            (
+                "ByBrightness",
+                edited(DOCUMENTED, "return Exam(", "print("),
+                "build() gives NoneType, not an ianvs.",
+            ),
+            (
+                "ByBrightness",
+                edited(DOCUMENTED, "part[: self.tested_on], classes", "part + 1, classes"),
+                "what ByBrightness builds is no exam: round",
+            ),
+        ],
+        2,
+    ),
 )
 def test_validate_tells_what_is_wrong_with_the_code(tmp_path: Path, name: str, code: str, expected: str) -> None:
     [problem] = refusals(job(tmp_path, ", rounds: 4", code, name))

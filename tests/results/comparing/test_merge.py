@@ -198,6 +198,7 @@ def test_a_failed_case_gives_way_to_one_that_has_finished(jobs: Path, tmp_path: 
     assert "1 of 4 failed" in (tmp_path / "two" / "small" / "rank" / "leaderboard.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_metric_that_only_one_job_has_is_left_out_or_leaves_out(jobs: Path, tmp_path: Path) -> None:
     more = run(tmp_path / "more", BOTH, [2, 3], metrics="[{name: accuracy}, {name: f1}]") / "ws"
     merged = ianvs.merge([jobs / "early" / "ws", more], tmp_path / "one")

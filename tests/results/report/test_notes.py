@@ -45,6 +45,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return ianvs.run(write_job(folder, hyperparameters=FAILING, testenv=testenv, job="seeds: [0, 1]\nengine: inline"))
 
 
+@pytest.mark.slow
 def test_a_row_that_failed_is_no_bound_and_is_told_as_failed(failing: Results) -> None:
     assert not any(row.bound for row in failing.leaderboard.rows)
     assert not of_kind(failing, "bound")

@@ -90,6 +90,7 @@ def test_a_new_result_replaces_rows_and_adds_no_duplicates(tmp_path: Path) -> No
     assert pd.read_csv(tmp_path / "rank" / "all_rank.csv")["Algorithm"].tolist() == ["b", "a"]
 
 
+@pytest.mark.slow
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"

@@ -71,6 +71,7 @@ def runs(job: Path) -> list[list[str]]:
     return [line.split() for line in lines]
 
 
+@pytest.mark.slow
 def test_validate_runs_each_file_once(job: Path) -> None:
     ianvs.validate(job, settings={"b": 3})
     ran = runs(job)

@@ -50,6 +50,7 @@ def orders(results: ianvs.Results) -> dict[tuple[str, int], tuple[tuple[int, ...
     return found
 
 
+@pytest.mark.slow
 def test_each_seed_has_an_order_of_its_own_and_all_algorithms_of_a_seed_the_same(tmp_path: Path) -> None:
     found = orders(ianvs.run(job(tmp_path)))
     assert len(found) == 6
@@ -60,6 +61,7 @@ def test_each_seed_has_an_order_of_its_own_and_all_algorithms_of_a_seed_the_same
         assert found["one", seed] == tuple(map(tuple, drawn.tolist()))
 
 
+@pytest.mark.slow
 def test_the_seeds_of_an_algorithm_are_one_row(tmp_path: Path) -> None:
     results = ianvs.run(job(tmp_path))
     rows = results.leaderboard.rows
@@ -73,6 +75,7 @@ def test_the_seeds_of_an_algorithm_are_one_row(tmp_path: Path) -> None:
         assert [row["Seeds"] for row in csv.DictReader(file)] == ["3", "3"]
 
 
+@pytest.mark.slow
 def test_a_mean_over_orders_is_that_of_the_jobs_that_name_them(tmp_path: Path) -> None:
     """`case` is no more than the number of the seed: the cases of both ways are the same ones."""
     drawn = ianvs.run(job(tmp_path / "a", seeds="[0, 1]", algorithms=("one",)))

@@ -27,6 +27,7 @@ def warnings(path: Path) -> list[str]:
     return [warning.message for warning in ianvs.validate(path).warnings]
 
 
+@pytest.mark.slow
 def test_a_finished_case_runs_again_when_the_file_that_it_was_given_has_changed(tmp_path: Path) -> None:
     file = tmp_path / "start.txt"
     file.write_text("{0: 1}")
@@ -77,6 +78,7 @@ def test_files_are_found_within_values_that_hold_several(tmp_path: Path, value: 
     assert case_id(path) != before
 
 
+@pytest.mark.slow
 def test_a_folder_around_the_workspace_counts_by_its_name_since_the_run_itself_fills_it(tmp_path: Path) -> None:
     path = job(tmp_path, str(tmp_path))
     assert ianvs.run(path).ran == 1

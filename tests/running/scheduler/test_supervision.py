@@ -46,10 +46,12 @@ def job(extra: str, seeds: str = "[0, 1]") -> str:
 
 @pytest.mark.parametrize(
     ("limit", "message"),
-    [
-        ("round_seconds: 2", "round 3 took longer than limits.round_seconds: 2"),
-        ("case_seconds: 5", "the case took longer than limits.case_seconds: 5"),
-    ],
+    family(
+        [
+            ("round_seconds: 2", "round 3 took longer than limits.round_seconds: 2"),
+            ("case_seconds: 5", "the case took longer than limits.case_seconds: 5"),
+        ]
+    ),
 )
 def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str, message: str) -> None:
     path = write_job(
@@ -100,6 +102,7 @@ time.sleep(1.5)"""
     assert (found.status, found.failure) == ("finished", None)
 
 
+@pytest.mark.slow
 def test_memory_of_children_counts(tmp_path: Path) -> None:
     eat = (
         "import numpy, os, time\nfor _ in range(3):\n    if not os.fork(): x = numpy.ones(25_000_000); time.sleep(60)\n"
@@ -167,6 +170,7 @@ def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: P
     assert trained.read_text().split("\n")[:-1] == [f"0 {k}" for k in (1, 2, 3, 4, 5)]
 
 
+@pytest.mark.slow
 def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path) -> None:
     tries = notes(tmp_path) / "tries"
     plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); import os; os.kill(os.getpid(), 9)")
@@ -208,6 +212,7 @@ def test_an_exception_is_not_tried_again(tmp_path: Path) -> None:
     assert tries.read_text().count("x") == 1
 
 
+@pytest.mark.slow
 def test_fail_fast_stops_at_the_first_failure_and_keep_going_does_not(tmp_path: Path) -> None:
     seeds = "[0, 1, 2, 3, 4, 5]"
     plugin = doing("raise ValueError")
@@ -219,6 +224,7 @@ def test_fail_fast_stops_at_the_first_failure_and_keep_going_does_not(tmp_path: 
         assert sum(found.status == "finished" for found in results) == finished
 
 
+@pytest.mark.slow
 def test_nothing_of_a_case_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left, temporary = notes(tmp_path) / "left", tmp_path / "temporary"
     temporary.mkdir()
@@ -265,6 +271,7 @@ def test_half_written_rounds_of_a_killed_case_are_removed(tmp_path: Path) -> Non
     assert not list(found.directory.glob("rounds/.*"))
 
 
+@pytest.mark.slow
 def test_a_half_written_model_starts_the_case_over_with_a_word_in_the_log(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]\nengine: local", **ONE_CASE)
     [found] = ianvs.run(path)
@@ -394,7 +401,7 @@ def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_make
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("odd", ["import os; os.umask(0o777)", "import time; time.time = lambda: 0.0"])
+@pytest.mark.parametrize("odd", family(["import os; os.umask(0o777)", "import time; time.time = lambda: 0.0"]))
 def test_a_plugin_that_changes_the_umask_or_the_clock_loses_nothing(tmp_path: Path, odd: str) -> None:
     results = ianvs.run(write_job(tmp_path, plugin=doing(odd), job=job(""), **ONE_CASE))
     assert [found.status for found in results] == ["finished", "finished"]
@@ -445,6 +452,7 @@ def test_a_case_sees_only_its_card_before_anything_is_imported(tmp_path: Path) -
     assert seen.read_text().strip() == "3"
 
 
+@pytest.mark.slow
 def test_out_of_memory_on_a_shared_card_is_tried_alone_on_it(tmp_path: Path) -> None:
     others = notes(tmp_path) / "others"
     tight = f"""\

@@ -49,6 +49,7 @@ def refused(path: Path) -> list[str]:
     return said[0]
 
 
+@pytest.mark.slow
 def test_a_tree_and_a_change_of_it_are_computed_from_what_is_stored(tmp_path: Path) -> None:
     [before] = ianvs.run(job(tmp_path, exam("", "[accuracy]")))
     found = {}
@@ -65,6 +66,7 @@ def test_a_tree_and_a_change_of_it_are_computed_from_what_is_stored(tmp_path: Pa
     assert after.metrics["BWT of lca_height"] == 0
 
 
+@pytest.mark.slow
 def test_only_what_reads_the_tree_is_stored_by_it(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     metrics = "[accuracy, hF1, {name: same_parent, url: ./mine.py}]"

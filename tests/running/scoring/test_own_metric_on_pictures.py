@@ -63,6 +63,7 @@ def test_one_that_takes_the_confusion_matrix_gets_the_counts(tmp_path):
     np.testing.assert_array_equal(case.matrices["counted"].values, case.matrices["pixel_accuracy"].values)
 
 
+@pytest.mark.slow
 def test_added_to_a_finished_job_it_is_computed_and_nothing_runs_again(tmp_path):
     write_scenes(tmp_path)
     (before,) = ianvs.run(job_of(tmp_path, "mIoU"), engine="inline")

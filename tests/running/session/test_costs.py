@@ -138,6 +138,7 @@ class Daemon:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells")
 @pytest.mark.parametrize("engine", family(["{name: local}", "{name: local, start: spawn}"]))
 def test_processor_time_counts_what_outlived_its_parent(tmp_path: Path, engine: str) -> None:

@@ -157,6 +157,7 @@ def test_examinations_within_a_stream_make_a_curve(tmp_path):
     assert found.metrics["AAA"] == pytest.approx(np.sum(np.array(right) * widths) / 1438)
 
 
+@pytest.mark.slow
 def test_a_stream_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path):
     once = "    (folder / 'tried').write_text('')\n    raise OSError(1, 'cut')"
     code = f"if round == 9 and not (folder / 'tried').exists():\n{once}"
@@ -340,6 +341,7 @@ def test_a_probe_that_is_not_taken_is_refused_before_anything_runs(tmp_path):
 # --- several exams ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_exam_of_a_job_has_its_own_ranking(tmp_path):
     path = write_job(tmp_path, testenv=yaml_of("{name: CIL, rounds: 5}"), job="engine: inline")
     text = (tmp_path / "testenv.yaml").read_text()

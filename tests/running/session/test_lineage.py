@@ -10,6 +10,7 @@ import pytest
 
 import ianvs
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, unpack_cases, write_job
 
 ROTATED = """
@@ -31,6 +32,7 @@ def noting(file: Path) -> str:
     return edited(MAJORITY, "        for label in", f"{note}        for label in")
 
 
+@pytest.mark.slow
 def test_more_rounds_train_only_the_new_ones_and_end_with_the_same_scores(tmp_path: Path) -> None:
     trained = tmp_path / "trained"
     run(tmp_path / "few", "[0, 90]", tmp_path / "ws", noting(trained))
@@ -124,7 +126,7 @@ FEATURES = (
 )
 
 
-@pytest.mark.parametrize("first", ["true", "false"])
+@pytest.mark.parametrize("first", family(["true", "false"]))
 def test_a_probe_that_comes_or_goes_is_another_case_from_the_beginning(tmp_path: Path, first: str) -> None:
     metrics = {"true": "accuracy, linear_probe_accuracy", "false": "accuracy"}
     for probe in (first, "false" if first == "true" else "true"):
@@ -136,6 +138,7 @@ def test_a_probe_that_comes_or_goes_is_another_case_from_the_beginning(tmp_path:
         assert len(found.matrices) == len(metrics[probe].split())
 
 
+@pytest.mark.slow
 def test_a_beginning_that_was_taken_over_in_part_is_not_continued(tmp_path: Path) -> None:
     """Of its rounds only the last one's model is there; a kill may leave the case without it."""
     run(tmp_path / "few", "[0, 90, 180]", tmp_path / "ws")

@@ -13,6 +13,7 @@ from ianvs import api
 from ianvs.base.errors import ConfigError
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
 SOLO = edited(MAJORITY, "        for label in", "        self.counts = {}\n        for label in")
@@ -53,7 +54,7 @@ def test_they_are_computed_from_the_references_of_the_same_seed(tmp_path: Path) 
         assert found["FWT_survey"] == pytest.approx(np.mean(np.diagonal(R)[1:] - single_task[1:]))
 
 
-@pytest.mark.parametrize("rounds", [5, 10])
+@pytest.mark.parametrize("rounds", family([5, 10]))
 def test_delta_m_is_blank_where_it_would_divide_by_what_is_hardly_known(tmp_path: Path, rounds: int) -> None:
     """Of two classes in a round Majority knows one: .5 of 71 samples has an error of .06. Of one it knows all."""
     testenv = edited(edited(TESTENV, "IM, FWT_survey", "delta_m"), "rounds: 5", f"rounds: {rounds}")
@@ -125,6 +126,7 @@ def planned_job(folder: Path, metrics: str, hyperparameters: str = "", name: str
     )
 
 
+@pytest.mark.slow
 def test_adding_a_metric_to_a_finished_job_runs_only_the_references_that_it_needs(tmp_path: Path) -> None:
     first = ianvs.run(planned_job(tmp_path, "accuracy"))
     assert first.ran == 2
@@ -144,6 +146,7 @@ def test_adding_a_metric_to_a_finished_job_runs_only_the_references_that_it_need
     ]
 
 
+@pytest.mark.slow
 def test_a_reference_is_a_fresh_model_of_the_same_class_trained_on_one_round_or_on_all_so_far(tmp_path: Path) -> None:
     results = ianvs.run(planned_job(tmp_path, "accuracy, IM, FWT_survey"))
     by_role = {found.case.role: found.matrices["accuracy"].values[1:] for found in results if found.case.seed == 0}

@@ -253,6 +253,7 @@ def test_labels_in_files_are_read_where_the_type_is_said(tmp_path: Path, form: s
     assert case.matrices["mAP"].tests == ("ant", "cat", "dog")
 
 
+@pytest.mark.slow
 def test_a_data_frame_may_have_lists_of_labels(tmp_path: Path) -> None:
     write_samples(tmp_path, "parquet")
     function = f"""
@@ -309,6 +310,7 @@ def test_answers_of_another_shape_fail_the_case_with_the_shape_that_is_wanted(tm
     assert "expected (24, 6) scores, higher being likelier" in str(case.failure)
 
 
+@pytest.mark.slow
 def test_tasks_that_are_told_are_refused_by_name(tmp_path: Path) -> None:
     path = job(tmp_path, edited(TESTENV, "class-incremental", "task-incremental"))
     for command in (ianvs.validate, ianvs.run):
@@ -316,6 +318,7 @@ def test_tasks_that_are_told_are_refused_by_name(tmp_path: Path) -> None:
             command(path)
 
 
+@pytest.mark.slow
 def test_a_method_for_classes_is_refused_in_the_same_words_by_validate_and_run(tmp_path: Path) -> None:
     path = job(tmp_path, plugin="from ianvs.authoring import TorchLearner\n\nclass Echo(TorchLearner): ...\n")
     said = []

@@ -132,10 +132,12 @@ def test_a_cell_that_is_no_number_is_refused_with_its_line(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
-    [
-        ("y[12:] += 10", "y[2] = np.nan", r"y of train: sample 1 has nan; expected finite numbers"),
-        ('"test": (x[1::2]', '"classes": ["a"], "test": (x[1::2]', r"numbers to be estimated have no classes"),
-    ],
+    family(
+        [
+            ("y[12:] += 10", "y[2] = np.nan", r"y of train: sample 1 has nan; expected finite numbers"),
+            ('"test": (x[1::2]', '"classes": ["a"], "test": (x[1::2]', r"numbers to be estimated have no classes"),
+        ]
+    ),
 )
 def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = job(tmp_path, function=edited(FUNCTION, old, new))
@@ -150,6 +152,7 @@ def test_numbers_are_no_classes_unless_the_type_is_said(tmp_path: Path) -> None:
         ianvs.validate(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", family(["accuracy", "exact_match", "mIoU", "mAP"]))
 def test_scores_of_classes_are_refused_by_a_message_that_names_others(tmp_path: Path, name: str) -> None:
     path = job(tmp_path, edited(TESTENV, "metrics: [", f"metrics: [{{name: {name}}}, "))
