@@ -6,6 +6,7 @@ import pytest
 
 from ianvs.processes import isolated
 from ianvs.processes.engines import forking
+from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.engines.forked import gather_pages
 from tests import warm_server
 
@@ -18,6 +19,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if not torch.cuda.is_available():
             pytest.skip("no CUDA device")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Of `-n logical` and `-n auto`: one more than there are processors, since many tests wait for processes."""
+    return usable_cores() + 1
 
 
 @pytest.fixture(autouse=True, scope="session")

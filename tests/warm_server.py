@@ -98,9 +98,7 @@ def boot_isolated(environment: Mapping[str, str]) -> object:
 def _forked(environment: Mapping[str, str], descriptors: Sequence[int], preload: list[str] | None) -> int | None:
     """The process id of a fork of a warm process; None where there is none. preload: None for one that answers."""
     told = {"environment": dict(environment), "folder": str(Path.cwd()), "path": sys.path, "preload": preload}
-    heavy = preload is None or any(
-        name.partition(".")[0] in ("torch", "torchvision", "transformers") for name in preload
-    )
+    heavy = preload is None or any(not name.startswith("ianvs.") for name in preload)  # torch, or what needs it
     return _WARM[heavy].forked(json.dumps(told).encode(), descriptors)
 
 

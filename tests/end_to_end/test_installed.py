@@ -90,7 +90,7 @@ def test_a_folder_with_a_job_in_it_is_that_job(python: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", family(["job", "algorithm", "metric", "dataset", "paradigm"]))
+@pytest.mark.parametrize("kind", ["job", "algorithm", "metric", "dataset", "paradigm"])
 def test_what_new_writes_is_understood_where_nothing_else_is(installed: Path, tmp_path: Path, kind: str) -> None:
     assert ianvs(installed, tmp_path, "new", kind, "mine").returncode == 0
     planned = ianvs(installed, tmp_path, "plan", "-f", "mine")
@@ -98,7 +98,7 @@ def test_what_new_writes_is_understood_where_nothing_else_is(installed: Path, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own", family(["core.py", "core/__init__.py", "testalgorithms.py", "configs/__init__.py"]))
+@pytest.mark.parametrize("own", ["core.py", "core/__init__.py", "testalgorithms.py", "configs/__init__.py"])
 def test_a_plugin_beside_its_authors_own_core_runs(python: Path, tmp_path: Path, own: str) -> None:
     name = own.removesuffix(".py").removesuffix("/__init__")
     (tmp_path / own).parent.mkdir(exist_ok=True)

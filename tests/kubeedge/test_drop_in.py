@@ -16,7 +16,6 @@ from ianvs.cli import main
 from ianvs.kubeedge.exact_tables import transfer
 from tests.checkout import REGISTERED, Checkout
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import write_job
 from tests.kubeedge import beside_ianvs, learning_toys
 
@@ -60,7 +59,7 @@ def test_its_tables_are_equal_byte_for_byte_but_for_time_and_paths(toys: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", family(list(learning_toys.METRICS)))
+@pytest.mark.parametrize("name", list(learning_toys.METRICS))
 def test_tables_of_what_learns_in_rounds_are_equal_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -257,7 +257,7 @@ def test_the_default_mode_trains_first_and_then_what_is_unseen(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", family(["no-inference", "hard-example-mining"]))
+@pytest.mark.parametrize("mode", ["no-inference", "hard-example-mining"])
 def test_a_killed_case_ends_the_same(tmp_path, mode):
     splitting = "fwt_splitting" if mode == "no-inference" else "hard-example_splitting"
     work = lifelong(tmp_path, mode, splitting, die_at=4)
@@ -333,7 +333,7 @@ def test_multi_inference_lets_several_models_answer_each_sample(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", family(["accuracy", "right"]))
+@pytest.mark.parametrize("name", ["accuracy", "right"])
 def test_for_its_own_tables_the_matrix_and_transfer_are_kept_as_ianvs_computes_them(tmp_path, name):
     work = lifelong(tmp_path, "no-inference", "fwt_splitting")
     file = Path(work.modules[0].url)

@@ -18,7 +18,6 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.processes.engines import Engine, Event, Task, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
-from tests.families import family
 from tests.jobs import write_job
 
 TASKS = "tests.contracts.tasks"
@@ -107,7 +106,7 @@ def test_a_secret_of_a_task_is_not_in_its_log(apart: Engine, tmp_path: Path) -> 
     assert "sesame" not in (tmp_path / "log.txt").read_text()
 
 
-@pytest.mark.parametrize(("name", "number"), family([("kill_itself", signal.SIGKILL), ("segfault", signal.SIGSEGV)], 2))
+@pytest.mark.parametrize(("name", "number"), [("kill_itself", signal.SIGKILL), ("segfault", signal.SIGSEGV)])
 def test_a_task_that_dies_does_not_hurt_the_others(
     apart: Engine, tmp_path: Path, name: str, number: signal.Signals
 ) -> None:

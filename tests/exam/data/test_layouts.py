@@ -12,7 +12,6 @@ import ianvs
 from ianvs.base.errors import ConfigError, DataError, Problem
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from tests.families import family
 from tests.jobs import write_job
 
 Y = np.arange(6) % 2
@@ -127,7 +126,7 @@ def authored(tmp_path: Path, returned: str) -> tuple[DatasetSpec, list[Problem]]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "returned",
-    family(["(wide, y)", "(list(wide), y)", "(torch.from_numpy(wide), y)", "[(torch.from_numpy(a), 1) for a in wide]"]),
+    ["(wide, y)", "(list(wide), y)", "(torch.from_numpy(wide), y)", "[(torch.from_numpy(a), 1) for a in wide]"],
 )
 def test_an_authors_function_may_return_them_so_too(tmp_path, returned):
     given, [warning] = authored(tmp_path, returned)
@@ -225,7 +224,7 @@ def scores(folder: Path, file: Path, kind: str) -> list[tuple[str, np.ndarray]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", family(["permutation: true, rounds: 3", "rotation: [0, 40, 80]"]))
+@pytest.mark.parametrize("kind", ["permutation: true, rounds: 3", "rotation: [0, 40, 80]"])
 def test_an_npz_made_from_tensors_gives_the_scores_of_one_with_channels_last(tmp_path, kind):
     rng = np.random.default_rng(1)
     y = np.repeat(np.arange(4), 12)

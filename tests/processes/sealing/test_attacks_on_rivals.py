@@ -89,7 +89,7 @@ def test_who_rewrites_a_rival_fails_and_the_rivals_score_is_its_own(tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", family(REWRITING))
+@pytest.mark.parametrize("way", REWRITING)
 def test_where_learners_may_write_a_rival_runs_as_it_was_planned(tmp_path: Path, way: str, honest: Scores) -> None:
     found = attacked(tmp_path, REWRITING[way], job="sealing: open")
     assert found["majority"].status == "finished", found["majority"].failure
@@ -110,7 +110,7 @@ INSTALLED = {
 
 @pytest.mark.slow
 @closed
-@pytest.mark.parametrize("place", family(INSTALLED))
+@pytest.mark.parametrize("place", INSTALLED)
 def test_installed_packages_and_ianvs_can_not_be_changed(tmp_path: Path, place: str) -> None:
     found = attacked(tmp_path, f"({INSTALLED[place]}).open('a').close()")
     require_refused(found["majority"])
@@ -126,13 +126,13 @@ def test_where_learners_may_write_they_could_change_ianvs(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @closed
-@pytest.mark.parametrize("attack", family(["os.listdir(WORKSPACE / 'code')", "(WORKSPACE / 'code' / 'more').mkdir()"]))
+@pytest.mark.parametrize("attack", ["os.listdir(WORKSPACE / 'code')", "(WORKSPACE / 'code' / 'more').mkdir()"])
 def test_the_code_that_was_kept_is_closed(tmp_path: Path, attack: str) -> None:
     require_refused(attacked(tmp_path, attack)["majority"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", family(["", "sealing: open"]))
+@pytest.mark.parametrize("job", ["", "sealing: open"])
 @pytest.mark.skipif(os.getuid() != 0, reason="modes of files are not Landlock's; they bind all but root")
 def test_an_exam_whose_mode_is_changed_counts_as_before(tmp_path: Path, job: str) -> None:
     before = scores(attacked(tmp_path, "pass", job)["rival"])

@@ -387,7 +387,7 @@ def test_a_plugin_can_not_stop_the_run_by_its_exit_status(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gone", family(["ws", "ws/cases", "ws/cache", "ws/exams"]))
+@pytest.mark.parametrize("gone", ["ws", "ws/cases", "ws/cache", "ws/exams"])
 def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_makes_up_for_it(
     tmp_path: Path, gone: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,6 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 NEVER = """
@@ -218,36 +217,34 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "grid", "lines"),
-    family(
-        [
-            (
-                "",
-                "- base_model: {values: [/nope/model]}",
-                ["8:33: Sequential can't be built: base_model '/nope/model': there is no folder /nope/model."],
-            ),
-            (
-                "",
-                "- tuning: {values: [lora]}\n- target_modules: {values: [all-linear, [q_proj, qroj]]}",
-                [
-                    "9:49: Sequential can't take this exam: target_modules names 'qroj', which base_model 'tiny' "
-                    "lacks. Did you mean 'q_proj'? Its linear layers are: down_proj, gate_proj, k_proj, lm_head, "
-                    "o_proj, q_proj, up_proj, v_proj."
-                ],
-            ),
-            (
-                "import sys\nsys.modules['transformers'] = sys.modules['peft'] = None\n",
-                "- tuning: {values: [lora, full]}",
-                [
-                    f"8:{column}: Sequential can't be built: tuning {which} needs {lacks} not installed. Get it by: "
-                    "pip install 'ianvs[llm]'"
-                    for column, which, lacks in (
-                        (29, "lora", "transformers and peft, which are"),
-                        (35, "full", "transformers, which is"),
-                    )
-                ],
-            ),
-        ]
-    ),
+    [
+        (
+            "",
+            "- base_model: {values: [/nope/model]}",
+            ["8:33: Sequential can't be built: base_model '/nope/model': there is no folder /nope/model."],
+        ),
+        (
+            "",
+            "- tuning: {values: [lora]}\n- target_modules: {values: [all-linear, [q_proj, qroj]]}",
+            [
+                "9:49: Sequential can't take this exam: target_modules names 'qroj', which base_model 'tiny' "
+                "lacks. Did you mean 'q_proj'? Its linear layers are: down_proj, gate_proj, k_proj, lm_head, "
+                "o_proj, q_proj, up_proj, v_proj."
+            ],
+        ),
+        (
+            "import sys\nsys.modules['transformers'] = sys.modules['peft'] = None\n",
+            "- tuning: {values: [lora, full]}",
+            [
+                f"8:{column}: Sequential can't be built: tuning {which} needs {lacks} not installed. Get it by: "
+                "pip install 'ianvs[llm]'"
+                for column, which, lacks in (
+                    (29, "lora", "transformers and peft, which are"),
+                    (35, "full", "transformers, which is"),
+                )
+            ],
+        ),
+    ],
     ids=["a model that is nowhere", "modules that it lacks", "without the extra"],
 )
 def test_a_language_model_that_can_not_be_built(tmp_path: Path, before: str, grid: str, lines: list[str]) -> None:

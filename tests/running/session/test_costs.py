@@ -19,7 +19,6 @@ from ianvs.processes.engines.inline import InlineEngine
 from ianvs.processes.proc import cpu_seconds
 from ianvs.running.session.contract_case import _apart
 from ianvs.running.session.measure import Stopwatch
-from tests.families import family
 from tests.jobs import write_job
 
 BURN = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
@@ -140,7 +139,7 @@ class Daemon:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells")
-@pytest.mark.parametrize("engine", family(["{name: local}", "{name: local, start: spawn}"]))
+@pytest.mark.parametrize("engine", ["{name: local}", "{name: local, start: spawn}"])
 def test_processor_time_counts_what_outlived_its_parent(tmp_path: Path, engine: str) -> None:
     testenv = TESTENV.format(metrics="accuracy").replace("rounds: 5", "rounds: 2")
     about = f"seeds: [0]\nengine: {engine}"

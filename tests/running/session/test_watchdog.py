@@ -81,7 +81,7 @@ def test_what_two_processes_share_counts_once() -> None:
             os.kill(child, 9)
 
 
-@pytest.mark.parametrize(("doing_what", "status"), family([("maps", "finished"), ("allocates", "failed")]))
+@pytest.mark.parametrize(("doing_what", "status"), family([("allocates", "failed"), ("maps", "finished")]))
 def test_a_limit_is_on_what_a_learner_allocates(tmp_path: Path, doing_what: str, status: str) -> None:
     path = tmp_path / "cache"
     with path.open("wb") as cache:

@@ -106,22 +106,22 @@ def join(listings: Sequence[Listing]) -> Listing:
                 message = f"its {what} are {there}, those of {first.sources[0].name} are {here}. Make them the same."
                 raise SourceError([Problem(message, Place(other.sources[0]))])
     joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in listings]) for name in _COLUMNS}
-    about = {name: [one.about.get(name, np.full(len(one), "")) for one in listings] for name in _told(listings)}
     return replace(
         first,
         **joined,
         sources=tuple(one.sources[0] for one in listings),
         origins=np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
         given=None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
-        about={name: np.concatenate(columns) for name, columns in about.items()},
+        about=_about(listings),
         marks=tuple(sorted({mark for one in listings for mark in one.marks})),
         layout=" and ".join(dict.fromkeys(one.layout for one in listings)),
     )
 
 
-def _told(listings: Sequence[Listing]) -> list[str]:
-    """Names of what any of them tells about its samples."""
-    return sorted({name for one in listings for name in one.about})
+def _about(listings: Sequence[Listing]) -> dict[str, NDArray[Any]]:
+    """What any of them tells about its samples; "" where another does not."""
+    names = dict.fromkeys(name for one in listings for name in one.about)
+    return {name: np.concatenate([one.about.get(name, np.full(len(one), "")) for one in listings]) for name in names}
 
 
 def _described(form: str, values: NDArray[Any]) -> str:
