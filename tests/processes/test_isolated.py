@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from ianvs.processes.engines import LocalEngine, Workload
 from ianvs.processes.isolated import Isolated, Unanswered, ask_isolated
+from tests.contracts.engines.test_engines import wait_for
 
 QUESTIONS = """
 import os, subprocess, sys, threading, time
@@ -92,8 +92,5 @@ def test_nothing_of_it_stays(isolated: Isolated) -> None:
     assert folder.is_dir()
     isolated.close()
     stat = Path(f"/proc/{child}/stat")
-    for _ in range(100):
-        if not folder.exists() and (not stat.exists() or stat.read_text().split()[2] == "Z"):
-            return
-        time.sleep(0.05)
-    raise AssertionError("its child lives, or its files lie there")
+    wait_for(lambda: not folder.exists())
+    wait_for(lambda: not stat.exists() or stat.read_text().split()[2] == "Z")

@@ -28,6 +28,7 @@ from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, p
 from ianvs.processes.sealing.landlock import confine
 
 _TICK, _CONNECT_SECONDS = 0.5, 10.0
+_BOOT_SECONDS = 600.0  # of a process that starts: nothing of an author's runs yet, so it counts towards no limit
 
 
 class Unanswered(Exception):  # noqa: N818 - it is told as a problem of the author's file
@@ -87,7 +88,12 @@ class Isolated:
     def _started(self) -> _Process:
         engine = self._engine()
         process = _spawned(self._environment) if engine is None else _forked(engine, self._environment)
-        _send(process, self._confined)
+        try:
+            _send(process, self._confined)
+            _received(process, _BOOT_SECONDS)
+        except BaseException:
+            process.end()
+            raise
         return process
 
 
@@ -117,6 +123,8 @@ def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
     closed, opened = pickle.load(questions)
     if closed:
         confine(closed, opened)
+    answers.write(b"[]\n")  # ready
+    answers.flush()
     while True:
         try:
             function, question = pickle.load(questions)
@@ -194,7 +202,7 @@ def _send(process: _Process, message: object) -> None:
 
 
 def _received(process: _Process, seconds: float) -> list[Any]:
-    """[answer], or [] after the last."""
+    """[answer], or [] after the last, and when the process has started."""
     latest = time.monotonic() + seconds
     timer = threading.Timer(seconds, process.kill)
     timer.start()

@@ -189,7 +189,7 @@ def test_a_task_that_waits_in_ray_says_why_and_is_ended_by_force(ray_of_this_mod
 def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
     engine = RayEngine(Workload(jobs=2), address="auto")
     engine.submit(task("ignore_signals", tmp_path / "file", log=tmp_path / "log.txt"))
-    pid = next(event.payload for event in engine.events(20) if event.kind == "started")
+    pid = started(engine)
     wait_for((tmp_path / "file").exists)
     worker = psutil.Process(pid).parent().parent()  # type: ignore[union-attr]
     assert worker is not None
