@@ -1,5 +1,6 @@
-"""Tests that need a card are skipped where there is none; forkservers are forked from a warm process."""
+"""Tests that need a GPU are skipped where there is none; forkservers are forked from a warm process."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,8 +13,17 @@ from tests import warm_server
 
 pytest_plugins = ["tests.cpu_time"]
 
+_STARTED = time.monotonic()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--stop-after", type=float, metavar="MINUTES", help="skip every test that would start later")
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    minutes = item.config.getoption("--stop-after")
+    if minutes is not None and time.monotonic() > _STARTED + 60 * minutes:
+        pytest.skip(f"after --stop-after {minutes:g} minutes")
     if item.get_closest_marker("gpu") is not None:
         import torch
 
