@@ -82,7 +82,7 @@ def collect(data: Path, arguments: Sequence[str]) -> int:
     """Run pytest under coverage. Returns its exit status; tests that fail are left out of `run`.
 
     Args:
-        data: Gets the coverage; `data`.json gets {test: [passed, seconds]}.
+        data: Gets the coverage; `data`-tests.json gets {test: [passed, seconds]}.
         arguments: Of pytest.
     """
     data = data.resolve()
@@ -95,7 +95,7 @@ def collect(data: Path, arguments: Sequence[str]) -> int:
         environment = {
             **_environment(_ROOT, Path(folder)),
             CURRENT_TEST: "",
-            OUTCOMES: f"{data}.json",
+            OUTCOMES: f"{data}-tests.json",
             "COVERAGE_PROCESS_START": str(settings),
         }
         coverage = (sys.executable, "-m", "coverage")
@@ -109,7 +109,7 @@ def load_coverage(data: Path) -> Coverage:
     """Read what `collect` wrote; contexts that are no test that passed are left out."""
     from coverage import CoverageData
 
-    outcomes: dict[str, tuple[bool, float]] = json.loads(Path(f"{data}.json").read_text())
+    outcomes: dict[str, tuple[bool, float]] = json.loads(Path(f"{data}-tests.json").read_text())
     seconds = {test: float(took) for test, (passed, took) in outcomes.items() if passed}
     measured = CoverageData(str(data))
     measured.read()

@@ -12,7 +12,6 @@ Exit status: 0 all equal, 1 something differs, 2 wrong usage or something couldn
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -20,15 +19,19 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import yaml
 
-__all__ = ["JOBS", "Method", "Tree", "compare_answers", "load_answers", "main"]
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from tests.golden.differences import CannotCompareError, Key, compare_answers, load_answers
+
+__all__ = ["JOBS", "Tree", "main"]
 
 JOBS = (
     *("digits_class_incremental", "methods_digits", "scenarios_digits", "clear_drift", "lifelong_digits"),
@@ -80,13 +83,6 @@ _CHECK_JOB = {
         }
     },
 }
-
-Key = tuple[str, int, int, int, str]
-"""Case (JSON), round, test set, samples of a stream so far (-1: end of the round), part."""
-
-
-class CannotCompareError(Exception):
-    """A tree, a job or its results are missing or broken; the message says which."""
 
 
 class Tree:
@@ -163,125 +159,13 @@ class Tree:
         listed = yaml.safe_load(path.read_text())["benchmarkingjob"]
         only = ("--only", listed["test_object"]["algorithms"][0]["name"]) if quick else ()
         workspace, log, out = (self.work / f"{job}{end}" for end in ("", ".log", ".npz"))
+        shutil.rmtree(workspace, ignore_errors=True)  # a run would take over what an earlier state of core answered
         status = self._ianvs(path, workspace, log, *only)
         if status not in (0, 1):  # 1: a case failed, which its stored status says
             raise CannotCompareError(f"{job} in {self.root} ended with status {status}:\n{_tail(log)}")
         if self._python(_READER, workspace, listed["name"], out, log=log):
             raise CannotCompareError(f"the answers of {job} in {self.root} can't be read:\n{_tail(log)}")
         return load_answers(out)
-
-
-def load_answers(path: Path) -> dict[Key, np.ndarray]:
-    """Read a file of read_answers.py.
-
-    Raises:
-        CannotCompareError: Two cases can't be told apart by algorithm, hyperparameters and seed.
-    """
-    found: dict[Key, np.ndarray] = {}
-    with np.load(path, allow_pickle=False) as stored:
-        for number, record in enumerate(json.loads(str(stored["index"]))):
-            samples = -1 if record["samples"] is None else record["samples"]
-            case = json.dumps(record["case"], sort_keys=True)
-            key = (case, record["round"], record["test"], samples, record["part"])
-            if key in found:
-                raise CannotCompareError(f"two cases are called {case}: they can't be matched")
-            found[key] = stored[str(number)]
-    return found
-
-
-@dataclass
-class Method:
-    """What differs of one algorithm in one exam.
-
-    Attributes:
-        answers, changed: How many answers there are (rows of labels), and how many of them differ.
-        parts: Rows that differ, by what is stored beside labels.
-        missing: Arrays that only one tree has.
-        scores: Largest difference of each score that differs; nan where one of the two is undefined.
-        status: (old, new) of cases that ended differently.
-    """
-
-    cases: set[str] = field(default_factory=set)
-    different: set[str] = field(default_factory=set)
-    rounds: set[int] = field(default_factory=set)
-    tests: set[int] = field(default_factory=set)
-    answers: int = 0
-    changed: int = 0
-    parts: dict[str, int] = field(default_factory=dict)
-    missing: dict[str, int] = field(default_factory=dict)
-    scores: dict[str, float] = field(default_factory=dict)
-    status: list[tuple[str, str]] = field(default_factory=list)
-
-    def describe(self) -> str:
-        """One line about what differs; "equal" if nothing does."""
-        if not self.different:
-            return "equal"
-        said = [f"{len(self.different)} of {len(self.cases)} cases"]
-        said += [f"ended as {new}, not {old}" for old, new in self.status]
-        said += [f"{number} arrays only in {side}" for side, number in self.missing.items()]
-        for name, numbers in (("rounds", self.rounds), ("test sets", self.tests)):
-            said += [f"{name} {', '.join(map(str, sorted(numbers)))}"] if numbers else []
-        if self.changed:
-            said.append(f"{self.changed / self.answers:.2%} of answers ({self.changed} of {self.answers})")
-        said += [f"{rows} rows of '{part}'" for part, rows in self.parts.items()]
-        if self.scores:
-            name, most = max(self.scores.items(), key=lambda score: (np.isnan(score[1]), score[1]))
-            said.append(f"largest difference of scores {most:.3g} ({name})")
-        return "; ".join(said)
-
-
-def compare_answers(old: Mapping[Key, np.ndarray], new: Mapping[Key, np.ndarray]) -> dict[tuple[str, str], Method]:
-    """Compare two results of `load_answers`.
-
-    Returns:
-        What differs, by (exam, algorithm).
-    """
-    methods: dict[tuple[str, str], Method] = {}
-    for key in sorted(old.keys() | new.keys()):
-        case, round_, test, _, part = key
-        facts = json.loads(case)
-        name = facts["algorithm"] + (f" (reference {facts['role']})" if facts["role"] else "")
-        method = methods.setdefault((facts["exam"], name), Method())
-        method.cases.add(case)
-        before, after = old.get(key), new.get(key)
-        if part == "labels":
-            method.answers += len(before if before is not None else new[key])
-        if before is not None and after is not None and not (rows := rows_that_differ(before, after)):
-            continue
-        method.different.add(case)
-        if round_ >= 0:
-            method.rounds.add(round_)
-        if test >= 0:
-            method.tests.add(test)
-        if before is None or after is None:
-            side = "OLD" if after is None else "NEW"
-            method.missing[side] = method.missing.get(side, 0) + 1
-        elif part == "labels":
-            method.changed += rows
-        elif part == "status":
-            method.status.append((str(before[0]), str(after[0])))
-        elif part.startswith("score "):
-            method.scores[part.removeprefix("score ")] = largest_difference(before, after)
-        else:
-            method.parts[part] = method.parts.get(part, 0) + rows
-    return methods
-
-
-def rows_that_differ(before: np.ndarray, after: np.ndarray) -> int:
-    """How many rows (samples) of two arrays are unequal; nan equals nan. All of the longer one if shapes differ."""
-    if before.shape != after.shape:
-        return max(1, before.shape[0] if before.ndim else 1, after.shape[0] if after.ndim else 1)
-    unequal = before != after
-    if before.dtype.kind in "fc" and after.dtype.kind in "fc":
-        unequal &= ~(np.isnan(before) & np.isnan(after))
-    return int(unequal.reshape(len(unequal), -1).any(axis=1).sum()) if unequal.ndim else int(unequal)
-
-
-def largest_difference(before: np.ndarray, after: np.ndarray) -> float:
-    """Of two score matrices; nan if their shapes differ or a score is defined in one of them alone."""
-    if before.shape != after.shape or (np.isnan(before) != np.isnan(after)).any():
-        return float("nan")
-    return float(np.nanmax(np.abs(before - after)))
 
 
 def _tail(log: Path, lines: int = 15) -> str:
@@ -345,9 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--jobs", default=",".join(JOBS), metavar="A,B", help="folders of configs/ (default: %(default)s)"
     )
     parser.add_argument("--quick", action="store_true", help="only the first algorithm of each job")
-    parser.add_argument(
-        "--work", type=Path, metavar="DIR", help="keep workspaces there; a second call resumes from them"
-    )
+    parser.add_argument("--work", type=Path, metavar="DIR", help="keep workspaces and logs there")
     options = parser.parse_args(arguments)
     work = options.work or Path(tempfile.mkdtemp(prefix="compare-work-"))
     try:
