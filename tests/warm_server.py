@@ -26,6 +26,7 @@ from ianvs.processes import isolated
 from ianvs.processes.engines import forking
 from ianvs.processes.engines.engine import preload_modules, thread_limits
 from ianvs.processes.engines.forked import gather_pages
+from tests.slip_contexts import CURRENT_TEST, enter_context
 
 __all__ = ["boot", "boot_isolated", "cold", "cold_isolated", "used"]
 
@@ -211,6 +212,7 @@ def _serve(told: dict[str, object], descriptors: Sequence[int]) -> None:
         os.chdir(str(told["folder"]))
         os.environ.clear()
         os.environ.update(told["environment"])  # type: ignore[call-overload]
+        enter_context(os.environ.get(CURRENT_TEST, ""))
         sys.path[:] = told["path"]  # type: ignore[call-overload]
         tempfile.tempdir = None
         if channel:
