@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, Problem, one_line
+from ianvs.base.tool_files import is_of_tool
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import Layout, arrays_listing
 from ianvs.exam.data.conversations import conversations_listing, holds_conversations
@@ -59,7 +60,7 @@ def _pyarrow() -> Any:
 def _folder_files(folder: Path) -> tuple[Path, ...]:
     """Of a folder of save_to_disk, or the parquet files of one split, as the hub has them."""
     if not (folder / _STATE).is_file():
-        shards = sorted(folder.glob("*.parquet"))
+        shards = sorted(shard for shard in folder.glob("*.parquet") if not is_of_tool(shard.name))
         tests = [shard for shard in shards if shard.name.startswith(_TESTS)]
         return () if len(tests) not in (0, len(shards)) else tuple(shards)
     try:
@@ -265,10 +266,9 @@ def _array(values: Any, name: str, spec: DatasetSpec, path: Path, start: int) ->
             message = f"'{name}' {what}; expected a number, a list as long as the others, or a picture."
             raise _slip(path, row, message)
         try:
-            pictures.append(decode_picture(str(path), spec.image_size, value))
-        except SourceError:
-            message = f"the picture in '{name}' can't be decoded. Replace it, or leave the row out."
-            raise _slip(path, row, message) from None
+            pictures.append(decode_picture(str(path), spec.image_size, value, spec.value_range))
+        except SourceError as broken:
+            raise _slip(path, row, f"the picture in '{name}' {broken.problems[0].message}") from None
         if pictures[-1].shape != pictures[0].shape:
             sizes = " and ".join(f"{one.shape[0]}x{one.shape[1]}" for one in (pictures[0], pictures[-1]))
             message = f"the pictures in '{name}' differ in size, {sizes}. Set `image_size: [height, width]`."

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ianvs.base.deep_images import is_deep
 from ianvs.base.errors import DataError, shown_path
 
 MARK = "<image>"  # where in a text a picture belongs (Liu et al. 2023, LLaVA)
@@ -52,13 +53,13 @@ class Picture:
     @property
     def size(self) -> tuple[int, int]:
         """(height, width), by the head of what is held."""
-        size: tuple[int, int] = self._opened(lambda image: (image.height, image.width))
+        size: tuple[int, int] = self._opened(lambda image: (_shallow(image).height, image.width))
         return size
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
         """(H, W, 3) RGB, decoded anew each time."""
-        pixels: NDArray[np.uint8] = self._opened(lambda image: np.array(image.convert("RGB"), np.uint8))
+        pixels: NDArray[np.uint8] = self._opened(lambda image: np.array(_shallow(image).convert("RGB"), np.uint8))
         return pixels
 
     def apart(self) -> "Picture":
@@ -104,6 +105,13 @@ class Picture:
     def __getstate__(self) -> dict[str, Any]:
         held = self._held if self._held is None else bytes(self._held)
         return {"_held": held, "file": self.file, "sha256": self.sha256}
+
+
+def _shallow(image: Any) -> Any:
+    """A PIL image of 8 bits a channel. Raises ValueError for one with more, which Pillow would clip."""
+    if is_deep(image):
+        raise ValueError("it has more than 8 bits a channel; save it with 8")
+    return image
 
 
 class Pictures(Sequence[NDArray[np.uint8]]):

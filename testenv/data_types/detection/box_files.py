@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, shown_path
+from ianvs.base.tool_files import is_of_tool
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"))
 
@@ -39,7 +40,8 @@ def pictures_in(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise DataError(f"{shown_path(folder)} is no folder; expected one with pictures.")
     found: dict[str, Path] = {}
-    for path in sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES):
+    shown = (path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and not is_of_tool(path.name))
+    for path in sorted(shown):
         if other := found.get(path.stem):
             raise DataError(f"{shown_path(path)} and {other.name} would have one file of boxes. Rename one of them.")
         found[path.stem] = path

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Place, Problem, closest, one_line, shown_path
+from ianvs.base.tool_files import is_of_tool
 from ianvs.exam.data.listing import SourceError, summary
 
 METADATA, LISTS = "metadata", "lists"
@@ -179,7 +180,8 @@ def _bucket_names(folder: Path) -> list[str]:
         if not isinstance(names, list):
             raise SourceError([Problem("should be a list of buckets.", Place(file))])
     else:
-        names = [path.name for path in (folder / "filelists").iterdir() if path.is_dir()]
+        folders = [path for path in (folder / "filelists").iterdir() if path.is_dir()]
+        names = [path.name for path in folders if not is_of_tool(path.name)]
     return sorted({str(name) for name in names}, key=_number)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.base.errors import DataError, one_line, shown_path
+from ianvs.base.tool_files import is_of_tool, tool_part
 
 
 @dataclass(frozen=True)
@@ -24,14 +25,15 @@ def folder_of(parent: Path, name: str) -> Path:
         return folder
     if not parent.is_dir():
         raise DataError(f"{shown_path(parent)}: there is no such folder.")
-    inside = sorted(entry.name for entry in parent.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    inside = sorted(entry.name for entry in parent.iterdir() if entry.is_dir() and not is_of_tool(entry.name))
     message = f"there is no folder '{name}' in it, only {one_line(inside) or 'files'}."
     raise DataError(f"{shown_path(parent)}: {message} `--root` is the folder into which the dataset was unpacked.")
 
 
 def files_below(folder: Path, suffix: str) -> dict[str, Path]:
     """The files that end in `suffix`, sorted, by their path below `folder` without it."""
-    found = (path for path in folder.rglob(f"*{suffix}") if not path.name.startswith(".") and path.is_file())
+    below = (path for path in folder.rglob(f"*{suffix}") if path.is_file())
+    found = (path for path in below if tool_part(path.relative_to(folder)) is None)
     return {path.relative_to(folder).as_posix()[: -len(suffix)]: path for path in sorted(found)}
 
 
@@ -56,7 +58,8 @@ def pair_up(
 
 def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
     """A warning for each folder of pictures that goes into neither part."""
-    others = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name not in used)
+    folders = (entry.name for entry in folder.iterdir() if entry.is_dir() and not is_of_tool(entry.name))
+    others = sorted(name for name in folders if name not in used)
     return [f"the pictures of '{name}' are in neither index" for name in others]
 
 

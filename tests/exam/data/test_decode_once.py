@@ -162,9 +162,9 @@ def test_progress_rises_to_one(tmp_path):
 def _decode_counted(folder: Path, started) -> None:
     started.wait()
 
-    def counted(path, size):
+    def counted(path, size, **range_of_values):
         (folder / "count" / f"{uuid.uuid4()}-{Path(path).parent.name}-{Path(path).name}").touch()
-        return decode_picture(path, size)
+        return decode_picture(path, size, **range_of_values)
 
     cache.decode_picture = counted
     data.load(two_classes_spec(folder), folder / "cache")

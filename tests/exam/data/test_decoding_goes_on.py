@@ -25,11 +25,11 @@ def interrupted_after(count, monkeypatch):
     """Decoding ends as if somebody had pressed Ctrl-C, once so many pictures are decoded; which were."""
     real, seen = cache.decode_picture, []
 
-    def decode(path, size):
+    def decode(path, size, **range_of_values):
         if len(seen) == count:
             raise KeyboardInterrupt
         seen.append(Path(path).name)
-        return real(path, size)
+        return real(path, size, **range_of_values)
 
     monkeypatch.setattr(cache, "decode_picture", decode)
     monkeypatch.setattr(cache, "ThreadPoolExecutor", lambda: cache_of_one_thread())

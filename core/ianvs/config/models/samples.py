@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import Place, closest, one_line
+from ianvs.base.tool_files import is_of_tool
 from ianvs.config.models.base import (
     FilePath,
     Name,
     Slip,
     at,
-    described,
     entries,
     found_path,
     leaves,
@@ -24,6 +24,7 @@ from ianvs.config.models.base import (
 )
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
+from ianvs.config.models.image_keys import ImageSize, MaskValues, ValueRange, class_name
 from ianvs.config.strict_yaml import Document, Steps
 
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
@@ -106,16 +107,6 @@ def _words(value: object) -> object:
     return _split(value) if isinstance(value, str) else value
 
 
-def _square(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | list):
-        raise ValueError(f"image_size is a whole number or [height, width] in pixels, found {described(value)}.")
-    return [value, value] if isinstance(value, int) else value
-
-
-def _class_name(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 _Path = Annotated[Path, BeforeValidator(_path)]
 Sources = Annotated[
     tuple[SourceSpec, ...],
@@ -136,13 +127,7 @@ Collections = Annotated[
 ]
 """Names of collections of samples, such as ImageNet-21k: one, or a list."""
 
-ImageSize = Annotated[
-    tuple[int, int],
-    ReadAs(list=Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]),
-    AfterValidator(tuple),
-    BeforeValidator(_square),
-]
-_Names = Several[Annotated[str, BeforeValidator(_class_name)]]
+_Names = Several[Annotated[str, BeforeValidator(class_name)]]
 ClassNames = Annotated[
     tuple[str, ...] | Mapping[str, tuple[str, ...]],
     ReadAs(list=_Names, mapping=Annotated[dict[str, _Names], NotEmpty]),
@@ -189,6 +174,8 @@ class DatasetSpec(PlacedSpec):
     root: Annotated[Path | None, BeforeValidator(_root), Field(validate_default=True)] = None
     using: Words = ()  # domains to use, in order; () means all
     image_size: ImageSize | None = None  # height, width in pixels; None keeps each picture's own (all equal)
+    value_range: ValueRange | None = None  # of images of more than 8 bits; None: there are none
+    mask_values: MaskValues | None = None  # by class name; None: masks hold positions in the class list
     layout: Literal["NHWC", "NCHW"] | None = None  # of arrays of pictures; None: told by their shape
     # Picture files are decoded once into the cache, or whenever they are read; None: by their size (docs/data.md).
     storage: Literal["decoded", "encoded"] | None = None
@@ -258,7 +245,7 @@ def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[Sourc
         root = root / "snapshots" / main.read_text().strip()
     if (root / "data").is_dir() and any(_SHARD.search(path.name) for path in (root / "data").iterdir()):
         root = root / "data"
-    inside = sorted(path for path in root.iterdir() if path.name[0] != ".")
+    inside = sorted(path for path in root.iterdir() if not is_of_tool(path.name))
     of_part = {name: [path for path in inside if _split_of(path) == name] for name in names}
     found = next(filter(None, of_part.values()), [root] if share else [])
     if len(found) > 1 and all(_SHARD.search(path.stem) for path in found):
@@ -313,7 +300,7 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
     classes: Steps = ("dataset", "classes")
     several = isinstance(at(testenv, *classes), dict)
     for listed in [where for where, _ in entries(testenv, *classes)] if several else [classes]:
-        names = ((where, _class_name(name)) for where, name in entries(testenv, *listed))
+        names = ((where, class_name(name)) for where, name in entries(testenv, *listed))
         yield from repeated("class", names, "Keep one.")
 
 

@@ -64,16 +64,18 @@ def arrays_listing(
 
     x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
     Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
-    y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures. data_type: of labels that
-    it reads; None: told by their form.
+    y: (N,) integers or names; or masks, (N, height, width) integers 0 to 255 or (N, height, width, 3) colours.
+    data_type: of labels that it reads; None: told by their form.
     """
     x, y = arrays["x"], arrays["y"]
     count = require_aligned(arrays, called, place)
-    maps = y.ndim == 3 and data_type is None
+    if data_type is None and y.ndim == 4:
+        y = _mask_channels(y, called["y"], place)
+    maps = y.ndim in (3, 4) and data_type is None
     laid_out = x.ndim == 4
     x = _features(x, called["x"], place)
     if laid_out:
-        layout = layout or _told_layout(x.shape, y.shape[1:]) or usual
+        layout = layout or _told_layout(x.shape, y.shape[1:3] if maps else y.shape[1:]) or usual
         if layout is None:
             raise SourceError([Problem(f"{called['x']} is {x.shape}, {_UNCLEAR}", place)])
     given = arrays["ids"].astype(str) if "ids" in arrays else None
@@ -200,8 +202,21 @@ def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | 
     return None
 
 
+def _mask_channels(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+    """Masks with an axis of channels: (N, height, width) of one channel, (N, height, width, 3) of colours."""
+    if 1 in (y.shape[1], y.shape[3]):
+        return y[:, 0] if y.shape[1] == 1 else y[..., 0]
+    if y.shape[3] in (3, 4):
+        return y[..., :3]
+    message = (
+        f"{name} is {y.dtype} {y.shape}; masks are class indices (N, height, width), or colours (N, height, width, 3) "
+        "that `mask_values` in the dataset names. Of one channel for each class take the argmax."
+    )
+    raise SourceError([Problem(message, place)])
+
+
 def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:
-    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() > 255:
+    if y.dtype.kind not in "iub" or y.min() < 0 or y.max() > 255:
         message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
         raise SourceError([Problem(message, place)])
     return y.astype(np.uint8, copy=False)

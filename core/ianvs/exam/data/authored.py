@@ -31,7 +31,7 @@ from ianvs.exam.data.typed_labels import type_facts, type_name
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-VERSION = 3  # part of every key: raise it when the same return is stored otherwise
+VERSION = 4  # part of every key: raise it when the same return is stored otherwise
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     name = str(spec.name)
     settings: dict[str, object] = {
         "image_size": spec.image_size,
+        "value_range": spec.value_range,
         "test_share": spec.test_share,
         "test_seed": spec.test_seed,
     }

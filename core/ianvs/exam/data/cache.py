@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.deep_images import ValueRange
 from ianvs.base.digests import content, differs, noted, parsed, sealed_text
 from ianvs.base.errors import DamagedError, DataError, Problem, shown_path
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
@@ -32,7 +33,7 @@ from ianvs.exam.data.pace import Pace, in_units
 
 Progress = Callable[[float | str], None]  # told how much is done, 0 to 1, and what there is to say of it
 
-FORMAT = 1  # part of every key: raise it when decoding gives other values
+FORMAT = 2  # part of every key: raise it when decoding gives other values
 _DIGESTS = "digests.json"
 CHUNK = 256  # pictures between two progress reports
 UNFINISHED = ".unfinished"
@@ -127,14 +128,22 @@ def cached_arrays(cache_dir: Path, key: str, make: Callable[[], Mapping[str, NDA
 
 
 def cached_pictures(
-    paths: Sequence[str], size: tuple[int, int] | None, cache_dir: Path, progress: Progress | None = None
+    paths: Sequence[str],
+    size: tuple[int, int] | None,
+    cache_dir: Path,
+    progress: Progress | None = None,
+    value_range: ValueRange | None = None,
 ) -> NDArray[np.uint8]:
     """Picture files as one read-only memory map (N, height, width, 3), decoded and resized at the first call only.
 
-    size: (height, width), or None if all pictures have one size.
+    size: (height, width), or None if all pictures have one size. value_range: of images of more than 8 bits.
     """
-    content = [size, file_digests(paths, cache_dir)]
-    return decoded_once("rgb", content, paths, lambda index: decode_picture(paths[index], size), cache_dir, progress)
+    content = [size, value_range, file_digests(paths, cache_dir)]
+
+    def decode(index: int) -> NDArray[np.uint8]:
+        return decode_picture(paths[index], size, value_range=value_range)
+
+    return decoded_once("rgb", content, paths, decode, cache_dir, progress)
 
 
 def cached_labels(
@@ -149,8 +158,9 @@ def cached_labels(
 
     numberings: how each file numbers classes. pictures: what each file is the label of; the two have to fit.
     """
-    distinct = list(dict.fromkeys(numbering.classes for numbering in numberings))
-    used = [distinct.index(numbering.classes) for numbering in numberings]
+    written = [(numbering.classes, numbering.values) for numbering in numberings]
+    distinct = list(dict.fromkeys(written))
+    used = [distinct.index(one) for one in written]
 
     def decode(index: int) -> NDArray[np.uint8]:
         require_one_shape(paths[index], pictures[index], size)

@@ -1,5 +1,6 @@
 """One picture file -> one array."""
 
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -7,28 +8,83 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.deep_images import ValueRange, deep_values, eight_bits, finite_range, is_deep, lacks_range
 from ianvs.base.errors import DataError, Place, Problem, shown_path
-from ianvs.exam.data.labels import AS_WRITTEN, Numbering, renumbered
-from ianvs.exam.data.listing import SourceError
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.labels import AS_WRITTEN, Numbering
+from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.masks import renumbered
 
 _DEPTH, _COLOUR_TYPE = 24, 25  # bytes of a PNG file (RFC 2083, section 4.1.1)
+_DRAWN = 64  # images of each part that are looked at for their range
+_NUMPY = b"\x93NUMPY"  # what a .npy file begins with
 
 
-def decode_picture(path: str, size: tuple[int, int] | None, held: bytes | None = None) -> NDArray[np.uint8]:
+def decode_picture(
+    path: str, size: tuple[int, int] | None, held: bytes | None = None, value_range: ValueRange | None = None
+) -> NDArray[np.uint8]:
     """(height, width, 3) RGB, grey and transparent ones converted; resized bilinearly with antialiasing.
 
-    held: what is in the file, where it is at hand; `path` is then what errors call it.
+    held: what is in the file, where it is at hand; `path` is then what errors call it. value_range: which values of an
+    image of more than 8 bits become black and white. Raises SourceError where such an image comes without it.
     """
     from PIL import Image
 
     try:
         with Image.open(path if held is None else BytesIO(held)) as image:
-            rgb = image if image.mode == "RGB" else image.convert("RGB")  # which is a copy
-            if size is not None and rgb.size != (size[1], size[0]):
-                rgb = rgb.resize((size[1], size[0]), Image.Resampling.BILINEAR)
-            return np.asarray(rgb, dtype=np.uint8)
+            return rgb_of(image, size, value_range)
+    except NoValueRangeError as error:
+        raise SourceError([Problem(str(error), Place(Path(path)))]) from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
+
+
+class NoValueRangeError(DataError):
+    """An image has more than 8 bits a channel, and the dataset has no `value_range`."""
+
+
+def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | None) -> NDArray[np.uint8]:
+    """(height, width, 3) of a PIL image, as `decode_picture`. Raises NoValueRangeError, or what Pillow raises."""
+    from PIL import Image
+
+    if is_deep(image):
+        values = deep_values(image)
+        if value_range is None:
+            raise NoValueRangeError(lacks_range(*finite_range(values)))
+        rgb = Image.fromarray(eight_bits(values, value_range))
+    else:
+        rgb = image if image.mode == "RGB" else image.convert("RGB")  # which is a copy
+    if size is not None and rgb.size != (size[1], size[0]):
+        rgb = rgb.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    return np.asarray(rgb, dtype=np.uint8)
+
+
+def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
+    """Raise SourceError where image files have more than 8 bits a channel and the dataset has no `value_range`.
+
+    Told by the first file; some others of each part say what the range may be. Another file that differs from the first
+    is refused when it is decoded.
+    """
+    first = listings[0]
+    if spec.value_range is not None or first.form != "files" or _deep_range(first.x[0]) is None:
+        return
+    seen = []
+    for listing in listings:
+        for row in np.unique(np.linspace(0, len(listing) - 1, _DRAWN).astype(np.int64)).tolist():
+            seen.append(_deep_range(listing.x[row]))
+    low, high = (pick(one[side] for one in seen if one is not None) for side, pick in enumerate((min, max)))
+    raise SourceError([Problem(f"'{first.ids[0]}' {lacks_range(low, high)}", first.place(0))])
+
+
+def _deep_range(path: str) -> ValueRange | None:
+    """The lowest and the highest value of an image of more than 8 bits; None of others, and where it can't be read."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return finite_range(deep_values(image)) if is_deep(image) else None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return None  # decoding it will say why
 
 
 def decode_labels(
@@ -37,32 +93,75 @@ def decode_labels(
     """(height, width) class indices of a label picture; resized to the nearest pixel, so no new index appears.
 
     Of a picture with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
-    the second). One with 8 bits and three channels has to be grey or red only, or it is a picture of colours.
-    numbering: how the file numbers classes. held: as in `decode_picture`.
+    the second). One with 8 bits and three channels has to be grey or red only, unless `mask_values` names its colours.
+    A .npy file holds the numbers themselves. numbering: how the file numbers classes. held: as in `decode_picture`.
     """
     from PIL import Image
 
     place = Place(Path(path))
     try:
         held = Path(path).read_bytes() if held is None else held
-        if deep_colour(held):
-            values = deep_first_channel(held, path)
-        else:
-            with Image.open(BytesIO(held)) as image:
-                values = np.asarray(image)  # of a palette picture: its indices, not its colours
-                values = values if values.ndim == 2 else _single_channel(values, image.mode, place)
+        values = _array_of(held) if held.startswith(_NUMPY) else _mask_of(held, path, numbering)
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
     if values.dtype == bool:
         values = values.astype(np.uint8)
-    if values.dtype.kind not in "iu":
-        message = f"holds {values.dtype} numbers; a label picture holds whole numbers, class indices."
+    if values.dtype.kind not in "iu" or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] != 3):
+        message = (
+            f"holds {values.dtype} {values.shape}; a label picture holds whole numbers, class indices, (height, width)."
+        )
         raise SourceError([Problem(message, place)])
     labels = renumbered(values, numbering, place)
     if size is None or labels.shape == size:
         return labels
     resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
     return np.asarray(resized, dtype=np.uint8)
+
+
+def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
+    """(height, width) numbers, or (height, width, 3) colours, of an image file; of a palette image its indices, unless
+    colours stand for classes."""
+    from PIL import Image
+
+    with Image.open(BytesIO(held)) as image:
+        _require_lossless(image, held, Place(Path(path)))
+        if numbering.colours:
+            return np.asarray(image.convert("RGB"))
+        if deep_colour(held):
+            return deep_first_channel(held, path)
+        return _channels(image)
+
+
+def mask_array(image: Any) -> NDArray[Any]:
+    """(height, width) numbers, or (height, width, 3) colours, of a mask as a PIL image; of a palette its indices."""
+    _require_lossless(image, b"", None)
+    return _channels(image)
+
+
+def _channels(image: Any) -> NDArray[Any]:
+    values = np.asarray(image)
+    if values.ndim == 3:  # without transparency
+        values = values[..., 0] if image.mode == "LA" else values[..., :3]
+    return values
+
+
+def _require_lossless(image: Any, held: bytes, place: Place | None) -> None:
+    """Raise SourceError for a mask that was compressed so that values change: JPEG, also within TIFF, and WebP."""
+    webp = image.format == "WEBP" and b"VP8L" not in held[:64] and b"VP8 " in held
+    if image.format in ("JPEG", "MPO") or image.info.get("compression") == "jpeg" or webp:
+        message = (
+            f"a mask is compressed lossily ({image.format}), which puts values between those of the classes into it. "
+            "Make PNG files of the original masks; if there are none, round each pixel to the value of a class first."
+        )
+        raise SourceError([Problem(message, place)])
+
+
+def _array_of(held: bytes) -> NDArray[Any]:
+    """What a .npy file holds, without axes of length 1 before or behind height and width."""
+    values: NDArray[Any] = np.load(BytesIO(held), allow_pickle=False)
+    if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]):
+        values = values[0] if values.shape[0] == 1 else values[..., 0]
+    return values
 
 
 def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) -> None:
@@ -111,23 +210,17 @@ def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
 
 
 def picture_size(path: str) -> tuple[int, int]:
-    """(height, width), read from the head of the file."""
+    """(height, width) of an image file or a mask in a .npy file, read from its head."""
     from PIL import Image
 
     try:
+        if path.lower().endswith(".npy"):
+            height, width = _array_of(Path(path).read_bytes()).shape[:2]
+            return height, width
         with Image.open(path) as image:
             return image.height, image.width
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
-
-
-def _single_channel(values: NDArray[Any], mode: str, place: Place) -> NDArray[Any]:
-    first = values[..., 0]
-    colours = values[..., 1:3] if mode in ("RGB", "RGBA") else values[..., 1:] if mode != "LA" else values[..., :0]
-    if not colours.any() or (colours == first[..., None]).all():
-        return first
-    message = f"is a colour picture ({mode}); a label picture has one channel of class indices."
-    raise SourceError([Problem(message, place)])
 
 
 def _broken(path: str, error: BaseException) -> SourceError:

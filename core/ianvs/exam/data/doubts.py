@@ -15,10 +15,12 @@ from ianvs.base.errors import one_line
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.encoded_pictures import encoded_in
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
+from ianvs.exam.data.mask_doubts import mask_doubts
 
 FOLDER = "doubts"  # of the cache
 SHARED = "shared samples"  # the name of the doubt that a scenario may mean to have
 
+_VERSION = 2  # raise it when other things are looked for
 _BLOCK_BYTES = 1 << 26
 _BLOCK = 1 << 16  # samples, at most
 _DRAWN = 64
@@ -37,20 +39,23 @@ def find_doubts(dataset: Dataset, cache_dir: Path) -> None:
 
 
 def _memo(fingerprint: str, cache_dir: Path) -> Path:
-    return cache_dir / FOLDER / f"{digest_of(fingerprint)[:32]}.json"
+    return cache_dir / FOLDER / f"{digest_of([_VERSION, fingerprint])[:32]}.json"
 
 
 def _doubts(dataset: Dataset) -> dict[str, str]:
     train, test, names = dataset.train, dataset.test, dataset.classes
     found: dict[str, str] = {}
     if names and train.y.dtype != object:
-        taught, asked = (_classes(samples, len(names)) for samples in (train, test))
+        counts = [_counts(samples) for samples in (train, test)]
+        taught, asked = (np.isin(np.arange(len(names)), np.flatnonzero(count)) for count in counts)
         if len(untaught := [names[index] for index in np.flatnonzero(asked > taught)]):
             found["untaught classes"] = (
                 f"no training sample is of {one_line(untaught)}, and test samples are: nothing teaches it. Take these "
                 "out of the test part, or look at how the labels are written."
             )
-        if taught.sum() == 1:
+        if dataset.ignore_index is not None:
+            found |= mask_doubts(counts[0] + counts[1], dataset)
+        if taught.sum() == 1 and "ignored classes" not in found:
             only = names[int(taught.argmax())]
             found["one class"] = f"all training samples are of one class, '{only}': there is nothing to tell apart."
     (gaps, known), (gaps_in_test, digests) = _looked_at(train), _looked_at(test)
@@ -69,15 +74,16 @@ def _doubts(dataset: Dataset) -> dict[str, str]:
     return found
 
 
-def _classes(samples: Samples, count: int) -> NDArray[np.bool_]:
-    """(C,) which classes some sample has. Of label pictures, what is no class is left out."""
+def _counts(samples: Samples) -> NDArray[np.int64]:
+    """(256,) or more: how many samples, or pixels of masks, are of each class; at 255 the pixels of none."""
     if samples.y.ndim == 1:
-        seen = np.unique(samples.y)
-    else:
-        drawn = np.unique(np.linspace(0, len(samples) - 1, _DRAWN).astype(np.int64))  # of those that stay encoded
-        pictures = samples.y[drawn] if encoded_in(samples.y) is not None else samples.y
-        seen = np.flatnonzero(sum(np.bincount(picture.reshape(-1), minlength=256) for picture in pictures))
-    return np.isin(np.arange(count), seen)
+        return np.bincount(samples.y, minlength=256)
+    drawn = np.unique(np.linspace(0, len(samples) - 1, _DRAWN).astype(np.int64))  # of those that stay encoded
+    pictures = samples.y[drawn] if encoded_in(samples.y) is not None else samples.y
+    total = np.zeros(256, np.int64)
+    for picture in pictures:
+        total += np.bincount(picture.reshape(-1), minlength=256)
+    return total
 
 
 def _looked_at(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:

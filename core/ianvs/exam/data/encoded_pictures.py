@@ -35,20 +35,35 @@ class Coding:
     """How the files of a column become arrays of one shape, all that has to be known to decode them elsewhere.
 
     kind: "rgb" or "labels". size: (height, width) to which they are brought, or None. shape: of each array.
-    numberings: of label pictures, as [classes, owner].
+    numberings: of label pictures, as [classes, owner, values]. value_range: of images of more than 8 bits, or None.
     """
 
     def __init__(
-        self, kind: str, size: Sequence[int] | None, shape: Sequence[int], numberings: Sequence[Sequence[Any]] = ()
+        self,
+        kind: str,
+        size: Sequence[int] | None,
+        shape: Sequence[int],
+        numberings: Sequence[Sequence[Any]] = (),
+        value_range: Sequence[float] | None = None,
     ) -> None:
         self.kind, self.shape = kind, tuple(shape)
         self.size: tuple[int, int] | None = None if size is None else (size[0], size[1])
-        self.numberings = [Numbering(tuple(classes), owner) for classes, owner in numberings]
+        self.numberings = [
+            Numbering(tuple(classes), owner, tuple(tuple(one) if isinstance(one, list) else one for one in values))
+            for classes, owner, values in numberings
+        ]
+        self.value_range = None if value_range is None else (value_range[0], value_range[1])
 
     def told(self) -> dict[str, Any]:
         """What makes the same one again; ready for json."""
-        numberings = [[list(one.classes), one.owner] for one in self.numberings]
-        return {"kind": self.kind, "size": self.size, "shape": self.shape, "numberings": numberings}
+        numberings = [[list(one.classes), one.owner, list(one.values)] for one in self.numberings]
+        return {
+            "kind": self.kind,
+            "size": self.size,
+            "shape": self.shape,
+            "numberings": numberings,
+            "value_range": self.value_range,
+        }
 
     @property
     def row_bytes(self) -> int:
@@ -57,7 +72,7 @@ class Coding:
     def decode(self, held: bytes, numbering: int, called: str) -> NDArray[np.uint8]:
         """The array of a file that holds `held`. Raises SourceError, which names it as `called`."""
         if self.kind == "rgb":
-            found = decode_picture(called, self.size, held)
+            found = decode_picture(called, self.size, held, self.value_range)
         else:
             found = decode_labels(called, self.size, self.numberings[numbering], held)
         if found.shape != self.shape:

@@ -28,6 +28,32 @@ LISTS = (".txt", ".lst", "")  # ends of text indices
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
 
+LABEL_SUFFIXES = (*PICTURE_SUFFIXES, ".npy")
+"""Ends of files that hold a segmentation mask."""
+
+_OTHER_SUFFIXES = (
+    *(".mat", ".npz", ".pt", ".pth", ".pkl", ".pickle", ".h5", ".hdf5", ".nc", ".zarr", ".tfrecord", ".parquet"),
+    *(".nii", ".nii.gz", ".nrrd", ".mha", ".mhd", ".dcm", ".svs", ".geojson", ".shp", ".las", ".ply", ".pcd", ".bin"),
+    *(
+        ".txt",
+        ".json",
+        ".jsonl",
+        ".xml",
+        ".csv",
+        ".tsv",
+        ".yaml",
+        ".yml",
+        ".svg",
+        ".psd",
+        ".xcf",
+        ".jp2",
+        ".exr",
+        ".hdr",
+    ),
+    *(".heic", ".avif", ".tga", ".dds", ".gz", ".zip", ".tar"),
+)
+"""Ends of files that no label is read from: a label that ends so is a path, and no name of a class."""
+
 _OF_INDEX = (
     "Paths are relative to `root` or to the index file; a path with blanks needs double quotes, or tabs between the "
     "columns."
@@ -127,8 +153,12 @@ def files_listing(
     domains: Sequence[str],
     remedy: str = _OF_INDEX,
 ) -> Listing:
-    """Picture files. A label is the path of a label picture only if it ends like one. remedy: for a missing file."""
-    pictures = [label.lower().endswith(PICTURE_SUFFIXES) for label in labels]
+    """Picture files. A label is the path of a mask only if it ends like one. remedy: for a missing file.
+
+    Raises SourceError, with lines, for files that are not there, and for labels that are paths of other files, unless
+    the dataset has a data type, which reads its labels itself.
+    """
+    pictures = [label.lower().endswith(LABEL_SUFFIXES) for label in labels]
     if any(pictures) and not all(pictures):
         odd = pictures.index(not pictures[0])
         kinds = ["the path of a picture" if picture else "a class" for picture in pictures[odd - 1 : odd + 1]]
@@ -138,6 +168,8 @@ def files_listing(
         )
         raise SourceError([Problem(message, Place(path, lines[odd], 1 if lines[odd] else 0))])
     bases = [os.path.normpath(base) for base in (spec.root, path.parent) if base is not None]
+    if spec.data_type is None and not any(pictures):
+        _refuse_files(labels, bases, path, lines)
     found = [_found(name, bases) for name in samples]
     targets = [_found(name, bases) for name in labels] if all(pictures) else list(labels)
     problems: list[Problem] = []
@@ -162,6 +194,27 @@ def files_listing(
         lines=np.array(lines, dtype=np.int64),
         given=column(found),
     )
+
+
+def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines: Lines) -> None:
+    """Raise SourceError where labels are paths of files that no label is read from."""
+    distinct = set(labels)
+    wrong = {label for label in distinct if label.lower().endswith(_OTHER_SUFFIXES)}
+    # Others are paths only if there is such a file: a class may be called "v1.0" or "cat/tabby".
+    wrong |= {label for label in distinct - wrong if _looks_like_path(label) and _found(label, bases) is not None}
+    if not wrong:
+        return
+    rows = [row for row, label in enumerate(labels) if label in wrong]
+    message = (
+        f"the label '{labels[rows[0]]}' is the path of a file that no label is read from ({len(rows)} of {len(labels)} "
+        f"labels are). A label is a class, or the path of a label picture, a mask with {one_line(LABEL_SUFFIXES)}. "
+        "Convert the files, or read them in a dataset of your own (`url`)."
+    )
+    raise SourceError([Problem(message, Place(path, lines[rows[0]], 1 if lines[rows[0]] else 0))])
+
+
+def _looks_like_path(label: str) -> bool:
+    return bool(label.strip()) and ("/" in label or "\\" in label or "." in label.strip("."))
 
 
 def _tokens(text: str) -> list[str]:

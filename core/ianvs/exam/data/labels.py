@@ -13,7 +13,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Problem, closest, one_line
+from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, summary
 
@@ -39,10 +40,20 @@ class ClassLists:
 
 @dataclass(frozen=True)
 class Numbering:
-    """classes[i]: index of the class that is written as i. owner: whose numbering it is, for messages."""
+    """classes[i]: index of the class that is written as i. owner: whose numbering it is, for messages.
+
+    values: what is written for classes[i] instead of i, where `mask_values` gives it: numbers, or colours (red, green,
+    blue); one of the classes may then be IGNORED.
+    """
 
     classes: tuple[int, ...]
     owner: str = ""
+    values: tuple[int | tuple[int, ...], ...] = ()
+
+    @property
+    def colours(self) -> bool:
+        """Whether colours stand for classes."""
+        return bool(self.values) and isinstance(self.values[0], tuple)
 
 
 AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of label pictures whose numbers are the classes
@@ -50,7 +61,11 @@ AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of label pictures whose numbers
 
 def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
     """Whether the classes are told by nothing but the numbers in label pictures."""
-    named = spec.classes is not None or any(listing.classes is not None for listing in listings)
+    named = (
+        spec.classes is not None
+        or spec.mask_values is not None
+        or any(listing.classes is not None for listing in listings)
+    )
     return not named and any(listing.label_form in ("files", "maps") for listing in listings)
 
 
@@ -118,31 +133,6 @@ class _Table(dict[str, int]):
         return self[token]
 
 
-def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) -> NDArray[np.uint8]:
-    """A label picture as class indices of the dataset, of the same shape; ignored pixels become 255.
-
-    values: positions in the numbering, or 255 or the number of its classes for ignored pixels (as CamVid's void, 11 of
-    11). Raises SourceError at `place` for any other number.
-    """
-    count = len(numbering.classes)
-    wrong = np.unique(values[(values < 0) | ((values > count) & (values != IGNORED))])
-    if len(wrong):
-        why = (
-            f", but the class list{numbering.owner} has {count} names (0 to {count - 1}); {count} and {IGNORED} are "
-            "for ignored pixels. List all classes by `classes`, or map the labels."
-        )
-        if numbering is AS_WRITTEN:
-            why = f"; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored pixels. Map the labels."
-        raise SourceError([Problem(f"holds the label {wrong[0]}{why}", place)])
-    if numbering.classes == tuple(range(count)):  # a table would take ten times as long
-        labels = values.astype(np.uint8)
-        labels[labels == count] = IGNORED
-        return labels
-    table = np.full(256, IGNORED, dtype=np.uint8)
-    table[:count] = numbering.classes
-    return np.asarray(table[values])
-
-
 def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     if spec.classes is not None:
         return tuple(spec.classes)
@@ -152,6 +142,8 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
         raise SourceError([Problem(message, spec.place)])
     if given:
         return next(iter(given))
+    if spec.mask_values is not None:
+        return tuple(name for name in spec.mask_values if name != IGNORE)
     if all(listing.label_form != "class" for listing in listings):
         return ()
     names = {token for listing in listings for token in listing.labels}

@@ -31,7 +31,7 @@ from ianvs.exam.data.table_forms import source_files, table_form
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 APART = 2**24  # bytes of lists and tables from which on they are read by another process
-_FORMAT = 3  # part of every key: raise it when the same files give other samples
+_FORMAT = 4  # part of every key: raise it when the same files give other samples
 _COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
 _FACTS = ("name", "kind", "classes", "fingerprint", "ignore_index", "domain_classes", "notes", "layout")
 _BLOCK = 4096  # files that are looked at together: their names take memory

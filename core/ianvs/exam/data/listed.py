@@ -9,14 +9,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Place, Problem, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
 from ianvs.exam.data.contents import known_contents, paths_digest
 from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.conversations import notes_of, told_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data.decode import picture_size
+from ianvs.exam.data.decode import picture_size, require_value_range
 from ianvs.exam.data.domains import label_only
 from ianvs.exam.data.encoded_pictures import Coding, EncodedPictures
 from ianvs.exam.data.fingerprint import digest_of, file_digests
@@ -29,9 +29,9 @@ from ianvs.exam.data.labels import (
     class_lists,
     numbered_classes,
     only_numbers,
-    renumbered,
 )
 from ianvs.exam.data.listing import Listing, SourceError, all_different
+from ianvs.exam.data.masks import mask_numbering, renumbered
 from ianvs.exam.data.sources import PARTS
 from ianvs.plugins.loader import load
 
@@ -72,8 +72,19 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
             "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
         )
         found.append((message, Place(turned.sources[0])))
+    found += dict.fromkeys((note, Place(listing.sources[0])) for listing in parts if (note := _left_out(listing)))
     found += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
     return [Problem(message, place, warning=True) for message, place in found]
+
+
+def _left_out(listing: Listing) -> str:
+    """What is said of folders and files that tools left among class folders; "" where there are none."""
+    if not listing.left_out:
+        return ""
+    return (
+        f"{one_line(listing.left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
+        "that is a class, or name its pictures in an index file."
+    )
 
 
 def _repeated(listing: Listing, part: str) -> tuple[str, Place] | None:
@@ -108,6 +119,8 @@ def load_listed(
     told = zip(PARTS, parts, strict=True) if said else ()
     notes = [note for part, one in told for note in notes_of(one.x.tolist(), part)]
     notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
+    notes += dict.fromkeys(filter(None, map(_left_out, parts)))
+    require_value_range(parts, spec)
     spec = replace(spec, storage="encoded" if stays_encoded(parts, spec) else "decoded")
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
@@ -115,7 +128,7 @@ def load_listed(
         message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
         raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
-    numbering = AS_WRITTEN if unnamed else None
+    numbering = AS_WRITTEN if unnamed else mask_numbering(spec, lists.names)
     train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering, fingerprint)
     test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering, fingerprint)
     if unnamed:
@@ -160,9 +173,12 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         raise SourceError([Problem(message, Place(test.sources[0]))])
     said = train.form == "conversation"
     with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
+    masked = train.label_form in ("files", "maps")
     no_label = "has no meaning for conversations, whose labels are the assistant's replies."
     for key, given, misplaced, why in (
         ("image_size", spec.image_size, not _resized(train, spec), "is for picture files; these samples are not."),
+        ("value_range", spec.value_range, not _of_images(train), "is for images; these samples are none."),
+        ("mask_values", spec.mask_values, not masked, "is for segmentation masks; these labels are none."),
         ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
         ("pictures", spec.pictures, not said, "is for conversations; these samples are not."),
@@ -171,7 +187,14 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
     ):
         if misplaced and given is not None:
             raise SourceError([Problem(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place))])
-    return class_lists(parts, spec)
+    lists = class_lists(parts, spec)
+    mask_numbering(spec, lists.names)  # raises where a name in it is no class
+    return lists
+
+
+def _of_images(listing: Listing) -> bool:
+    """Whether they are image files, or arrays of what may have come out of such."""
+    return listing.form == "files" or (listing.form == "arrays" and listing.x.ndim == 4 and listing.x.dtype == np.uint8)
 
 
 def _resized(listing: Listing, spec: DatasetSpec) -> bool:
@@ -192,7 +215,7 @@ def _samples(
         return user_turns(listing.x)
     if spec.storage == "encoded":
         return _encoded(listing, spec, cache_dir, content)
-    return cached_pictures(listing.x.tolist(), spec.image_size, cache_dir, progress)
+    return cached_pictures(listing.x.tolist(), spec.image_size, cache_dir, progress, spec.value_range)
 
 
 def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
@@ -213,9 +236,10 @@ def _encoded(
     distinct = list(dict.fromkeys(numberings))
     where = {numbering: index for index, numbering in enumerate(distinct)}
     shape = (height, width) if numberings else (height, width, 3)
-    coding = Coding("labels" if numberings else "rgb", spec.image_size, shape, [[n.classes, n.owner] for n in distinct])
+    written = [[n.classes, n.owner, n.values] for n in distinct]
+    coding = Coding("labels" if numberings else "rgb", spec.image_size, shape, written, spec.value_range)
     used = [where[numbering] for numbering in numberings] if numberings else None
-    key = f"encoded-{digest_of([1, content, coding.told(), paths_digest(paths)])[:32]}"
+    key = f"encoded-{digest_of([2, content, coding.told(), paths_digest(paths)])[:32]}"
 
     def fill(folder: Path) -> None:
         EncodedPictures.keep(folder, coding, paths, known_contents(paths, cache_dir), used)

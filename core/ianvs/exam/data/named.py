@@ -38,7 +38,10 @@ class Source(Options, ABC):
 
 
 ENTRY_POINTS = "ianvs.datasets"
-_OF_FILES = ("train", "test", "image_size", "layout", "storage", "classes", "label", "using", "pictures")
+_OF_FILES = (
+    *("train", "test", "image_size", "value_range", "mask_values", "layout", "storage", "classes", "label", "using"),
+    "pictures",
+)
 
 
 def check_named(spec: DatasetSpec) -> list[Problem]:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.deep_images import ValueRange, is_deep
 from ianvs.base.errors import DataError, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, plain_array
 from ianvs.exam.data.conversations import holds_conversations
+from ianvs.exam.data.decode import mask_array, rgb_of
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.sources import PARTS, shared_out
 from ianvs.exam.data.table_forms import table_forms
@@ -119,7 +121,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         return table[1]
     if "y" in given:
         _save_labels(folder, read(given.pop("y"), f"y of {part}"))
-        _store_x(x, folder, f"x of {part}")
+        _store_x(x, folder, f"x of {part}", spec.value_range)
     elif not _is_sequence(x):
         endless = "" if x is None or hasattr(x, "__len__") else ", which has no length: return a list of its samples"
         raise DataError(f"{part} is {_said(x)}{endless}; {_PART}.")
@@ -137,7 +139,8 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
             raise DataError(f"{message} {known}.") from None
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
-        given = _store_pairs(x, folder, part, keys if isinstance(first, Mapping) else None, read) | given
+        named = keys if isinstance(first, Mapping) else None
+        given = _store_pairs(x, folder, part, named, read, spec.value_range) | given
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise DataError(f"{key} of {part} is {_said(names)}; expected a name for each sample.")
@@ -185,7 +188,9 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
         (test / TENSORS).touch()
 
 
-def _store_pairs(samples: Any, folder: Path, part: str, keys: Sequence[str] | None, read: Read) -> dict[str, list[Any]]:
+def _store_pairs(
+    samples: Any, folder: Path, part: str, keys: Sequence[str] | None, read: Read, value_range: ValueRange | None
+) -> dict[str, list[Any]]:
     """x and y of a map-style dataset, one sample at a time; the domains, if it gives some. keys: of dicts."""
     given: list[object] = []
     domains: list[object] = []
@@ -203,22 +208,22 @@ def _store_pairs(samples: Any, folder: Path, part: str, keys: Sequence[str] | No
             domains.extend(pair[2:])
             yield pair[0]
 
-    _write_x(inputs(), len(samples), folder, part)
+    _write_x(inputs(), len(samples), folder, part, value_range)
     _save_labels(folder, read(given, f"the labels of {part}"))
     return {"domain": domains} if domains else {}
 
 
-def _store_x(x: Any, folder: Path, where: str) -> None:
+def _store_x(x: Any, folder: Path, where: str, value_range: ValueRange | None) -> None:
     if not isinstance(x, list | tuple):
         _mark(x, folder)
         x = _plain(x, where)
         if x.dtype.kind != "O":  # objects: a column of a table
             _save(folder / "x.npy", x if x.dtype.kind == "U" else _numbers(x, where))
             return
-    _write_x(x, len(x), folder, where)
+    _write_x(x, len(x), folder, where, value_range)
 
 
-def _write_x(samples: Iterable[object], count: int, folder: Path, where: str) -> None:
+def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, value_range: ValueRange | None) -> None:
     """One array of all samples, written while they come; or their paths."""
     paths: list[str] = []
     written: np.memmap[Any, Any] | None = None
@@ -227,7 +232,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str) ->
             paths.append(os.fspath(sample))
             continue
         _mark(sample, folder)
-        pixels = _numbers(_pixels(sample, f"{where}[{i}]"), f"{where}[{i}]")
+        pixels = _numbers(_pixels(sample, f"{where}[{i}]", value_range), f"{where}[{i}]")
         if written is None:
             written = np.lib.format.open_memmap(folder / "x.npy", "w+", pixels.dtype, (count, *pixels.shape))
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
@@ -242,11 +247,17 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str) ->
         written.flush()
 
 
-def _pixels(sample: Any, where: str) -> NDArray[Any]:
-    """An array of one sample. Of a PIL picture: grey or RGB."""
-    if hasattr(sample, "getbands"):
-        return np.asarray(sample if sample.mode in ("L", "RGB") else sample.convert("RGB"))
-    return _plain(sample, where)
+def _pixels(sample: Any, where: str, value_range: ValueRange | None) -> NDArray[Any]:
+    """An array of one sample. Of a PIL picture: grey or RGB, of 8 bits."""
+    if not hasattr(sample, "getbands"):
+        return _plain(sample, where)
+    if sample.mode == "L":
+        return np.asarray(sample)
+    try:
+        rgb = rgb_of(sample, None, value_range)
+    except (DataError, ValueError) as error:
+        raise DataError(f"{where} {error}") from None
+    return rgb[..., 0] if is_deep(sample) and len(sample.getbands()) == 1 else rgb
 
 
 def _mark(x: object, folder: Path) -> None:
@@ -268,7 +279,7 @@ def _labels(labels: object, where: str) -> NDArray[Any]:
     array = _plain(labels, where)
     if array.dtype == object:
         array = _plain([_label(label) for label in array.tolist()], where)
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iub" or (array.dtype.kind == "b" and array.ndim < 3):
         return array
     return array.astype(np.uint8 if array.ndim > 2 and array.min() >= 0 and array.max() <= 255 else np.int64)
 
@@ -277,7 +288,7 @@ def _label(label: object) -> object:
     if isinstance(label, os.PathLike):
         return os.fspath(label)
     if hasattr(label, "getbands"):
-        return np.asarray(label)
+        return mask_array(label)
     if hasattr(label, "item") and getattr(label, "shape", None) in ((), (1,)):
         return label.item()
     return plain_array(label) if hasattr(label, "detach") else label

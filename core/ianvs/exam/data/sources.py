@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Place, Problem, one_line
+from ianvs.base.tool_files import tool_part
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import PACKED, read_arrays
 from ianvs.exam.data.conversation_forms import Forms
@@ -164,7 +165,7 @@ def read_folder(source: SourceSpec, spec: DatasetSpec) -> Listing:
 
     In the order of the sorted paths, which is the same on every machine.
     """
-    names = _pictures(source.path)
+    names, left_out = _pictures(source.path)
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
         raise SourceError([Problem(message, Place(source.path))])
@@ -184,15 +185,23 @@ def read_folder(source: SourceSpec, spec: DatasetSpec) -> Listing:
         sources=(source.path,),
         origins=none,
         lines=none,
+        left_out=left_out,
     )
 
 
-def _pictures(folder: Path) -> list[PurePath]:
-    found = []
+def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
+    """(pictures below a folder, sorted; folders and pictures that tools left there, which are none of the samples)."""
+    found, left_out = [], set()
     for here, _, files in os.walk(folder, followlinks=True):
         below = PurePath(here).relative_to(folder)
-        found += [below / name for name in files if name.lower().endswith(PICTURE_SUFFIXES) and name[0] != "."]
-    return sorted(found, key=lambda name: name.parts)
+        for name in files:
+            if name.lower().endswith(PICTURE_SUFFIXES):
+                path = below / name
+                if (of_tool := tool_part(path)) is None:
+                    found.append(path)
+                else:
+                    left_out.add(of_tool.as_posix())
+    return sorted(found, key=lambda name: name.parts), tuple(sorted(left_out))
 
 
 def _class(name: PurePath, domains: tuple[str, ...]) -> str | None:

@@ -1,0 +1,45 @@
+"""What looks wrong in the numbers that segmentation masks hold."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import one_line
+from ianvs.exam.data.dataset import Dataset
+from ianvs.exam.data.labels import IGNORED
+
+_LARGE = 0.2  # share of ignored pixels that is odd where a class occurs nowhere
+_MANY = 100  # classes without names, above which masks were hardly numbered by somebody
+
+
+def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
+    """Sentences by the name of what they doubt. counts: (256,) pixels of each class in both parts, at 255 of none."""
+    names = dataset.classes
+    occurring = np.flatnonzero(counts[: min(len(names), IGNORED)])
+    absent = [name for index, name in enumerate(names) if index not in occurring]
+    share = counts[IGNORED] / max(1, counts.sum())
+    found: dict[str, str] = {}
+    if (share and len(occurring) == 1) or (share > _LARGE and absent and not _numbered(names)):
+        which = f"the only class in the masks is '{names[occurring[0]]}'" if len(occurring) == 1 else (
+            f"no mask holds {one_line(absent)}"
+        )  # fmt: skip
+        others = [name for name in absent if not _numbered(names)] or ["foreground"]
+        first = names[occurring[0]] if not _numbered(names) else "background"
+        found["ignored classes"] = (
+            f"{which}, and {share:.1%} of the pixels are ignored: {IGNORED} in a mask means no class, which is neither "
+            f"learned nor scored. If {IGNORED} stands for a class, say so in the dataset: "
+            f"`mask_values: {{{first}: {occurring[0]}, {others[0]}: {IGNORED}}}`."
+        )
+    elif _numbered(names) and (len(absent) > len(occurring) or len(names) > _MANY):
+        pairs = ", ".join(f"NAME_{index}: {number}" for index, number in enumerate(occurring[:4].tolist()))
+        found["gaps in masks"] = (
+            f"masks hold {len(occurring)} numbers from {occurring[0]} to {occurring[-1]}, so there are {len(names)} "
+            f"classes, of which {len(absent)} occur nowhere. Where the numbers are colours or greys, name the class of "
+            f"each: `mask_values: {{{pairs}{', ...' if len(occurring) > 4 else ''}}}`. Many numbers also come from "
+            "lossy compression, such as JPEG: take the original masks."
+        )
+    return found
+
+
+def _numbered(names: tuple[str, ...]) -> bool:
+    """Whether classes have no names but their numbers."""
+    return names == tuple(map(str, range(len(names))))
