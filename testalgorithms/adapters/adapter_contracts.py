@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+from ianvs.base.source_files import read_source, regular_files
 from ianvs.config.contracts import Native
 
 
@@ -22,8 +23,8 @@ class OfCheckout(Native):
     def algorithm_identity(self, algorithm):
         """What of the checkout may run; `source` has the model's own file."""
         root = Path(algorithm.modules[0].url).parents[1]
-        files = sorted(path for pattern in self.counted for path in root.glob(pattern))
-        text = b"".join(path.relative_to(root).as_posix().encode() + path.read_bytes() for path in files)
+        files = sorted(regular_files(root, *self.counted))
+        text = b"".join(path.relative_to(root).as_posix().encode() + read_source(path) for path in files)
         return {"checkout": hashlib.sha256(text).hexdigest()}
 
 

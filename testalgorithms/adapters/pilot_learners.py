@@ -255,7 +255,9 @@ def found(url, name):
     networks, kind = importlib.import_module("utils.inc_net"), getattr(module, name, None)
     if not hasattr(kind, "incremental_train"):
         raise PluginError(f"{Path(url).name} has no learner '{name}'. In LAMDA-PILOT it is called Learner.")
-    texts = {path.stem: json.loads(path.read_text()) for path in sorted((root / "exps").glob("*.json"))}
+    texts = {
+        path.stem: json.loads(path.read_text()) for path in sorted((root / "exps").glob("*.json")) if path.is_file()
+    }
     files = {stem: text for stem, text in texts.items() if text.get("model_name") == model}
     if not files:
         raise PluginError(f'no json file in {root / "exps"} has `"model_name": "{model}"`, with its settings.')

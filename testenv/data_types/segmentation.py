@@ -12,7 +12,7 @@ from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.labels import IGNORED
 from ianvs.exam.data.parts import Part
-from ianvs.exam.data_types import DataType
+from ianvs.exam.data_types import DataType, one_for_each
 from ianvs.exam.metrics.confusion import picture_confusion
 from ianvs.exam.metrics.label_pictures import (
     EVERY,
@@ -89,6 +89,8 @@ def _label_pictures(found: object, shape: tuple[int, ...], classes: int, where: 
     wanted = f"class indices of shape {shape}, one for each pixel: 0 to {classes - 1}, or {IGNORED} for none"
     if found is None:
         raise PluginError(f"{where} returned nothing. Return {wanted}.")
+    if isinstance(found, list | tuple) and len(found) != shape[0]:
+        found = one_for_each(found, shape[0], where)  # it names the shapes of batches
     try:
         array = found.detach() if hasattr(found, "detach") else np.asarray(found)
     except ValueError as error:

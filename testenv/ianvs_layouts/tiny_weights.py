@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.source_files import regular_files
+
 _MOST = 2_000  # python files of an example that are read
 
 
 def stand_ins(code: Path, folder: Path) -> tuple[dict[str, str], list[str]]:
     """(environment variables, what stands in for what) for plugins whose files lie below `code`."""
-    files = sorted(code.rglob("*.py"))[:_MOST]
+    files = sorted(regular_files(code, "**/*.py"))[:_MOST]
     text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
     said = []
     for name, make in _WEIGHTS.items():

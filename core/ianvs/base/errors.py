@@ -127,6 +127,19 @@ def author_place(error: BaseException) -> str:
     return place
 
 
+LONGEST_MESSAGE = 2_000
+"""Characters of an error's message that are shown; logs have all of it."""
+
+
+def shortened(message: str) -> str:
+    """Return `message`, cut where it is far longer than LONGEST_MESSAGE, with what is left out counted.
+
+    A message that was cut stays as it is.
+    """
+    more = len(message) - LONGEST_MESSAGE
+    return message if more <= 100 else f"{message[:LONGEST_MESSAGE]}... ({more} more characters)"
+
+
 def one_line(items: Sequence[object], limit: int = 12) -> str:
     """Comma-separated `items`, cut after `limit`."""
     shown = ", ".join(map(str, items[:limit]))

@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.errors import shortened
+
 Status = Literal["finished", "failed", "unfinished"]
 FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
 REPEAT = "repeat"
@@ -77,6 +79,9 @@ class Failure:
     error: str  # class of the exception, or name of the signal
     message: str
     log: Path | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", shortened(self.message))  # tables and terminals show it; the log has all
 
 
 @dataclass(frozen=True)

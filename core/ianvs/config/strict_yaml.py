@@ -104,8 +104,21 @@ def read(file: Path) -> Document:
         raise _refusal("the file is not UTF-8 text. Save it as UTF-8.", place) from None
 
 
-def parse(text: str, file: Path) -> Document:
-    """The document in `text`, which came from `file`. ConfigError when it is not valid YAML."""
+def parse(text: str, file: Path, *, as_written: bool = False) -> Document:
+    """Read the YAML document in `text`.
+
+    Args:
+        text: The content of a file.
+        file: Where it came from, for messages.
+        as_written: Every scalar, keys included, is the text that the file has: for files of other tools, whose
+            readers disagree on what `yes`, `1e3` or a date means.
+
+    Returns:
+        The data with the places of keys and values.
+
+    Raises:
+        ConfigError: The text is not valid YAML.
+    """
     try:
         node = _Loader(text, file).get_single_node()
     except yaml.MarkedYAMLError as error:
@@ -115,7 +128,7 @@ def parse(text: str, file: Path) -> Document:
         raise _refusal(message, Place.in_text(file, text, int(error.position))) from None
     if node is None:
         raise _refusal("the file is empty.", Place(file))
-    builder = _Builder(file)
+    builder = _Builder(file, as_written)
     data = builder.build(node, ())
     return Document(file, data, builder.keys, builder.values, tuple(builder.problems))
 
@@ -219,8 +232,8 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
 class _Builder:
     """Turns nodes into plain data and notes places and problems on the way."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, as_written: bool = False) -> None:
+        self.file, self._as_written = file, as_written
         self.keys: dict[Steps, Place] = {}
         self.values: dict[Steps, Place] = {}
         self.problems: list[Problem] = []
@@ -268,7 +281,7 @@ class _Builder:
 
     def _scalar(self, node: yaml.Node, place: Place) -> Scalar:
         name = node.tag.removeprefix(_TAG)
-        if name == "str":
+        if name == "str" or self._as_written:
             return str(node.value)
         try:
             value = resolve_scalar(node.value)

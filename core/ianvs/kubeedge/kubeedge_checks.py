@@ -187,4 +187,6 @@ def _syntax(file: Path) -> Problem | None:
         return Problem(f"this is not Python: {error.msg}.", Place(file, error.lineno or 0, error.offset or 0))
     except ValueError as error:
         return Problem(f"this is not Python: {error}.", Place(file))
+    except OSError as error:
+        return Problem(f"the file can't be read: {error.strerror}. Make it readable.", Place(file))
     return None

@@ -20,9 +20,10 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from ianvs.base.entry_points import entries, installed, whose
-from ianvs.base.errors import PluginError, closest, shown_path
+from ianvs.base.errors import PluginError, closest, shortened, shown_path
 from ianvs.base.package import PACKAGE
 from ianvs.plugins.authors_files import source_spec
+from ianvs.plugins.mode_switch import share_train
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
 ENTRY_POINTS = "ianvs.algorithms"
@@ -169,7 +170,9 @@ def _from_entry_point(name: str, group: str) -> Loaded:
             f"'{name}' is not a built-in {what} ({built_in}).{closest(name, known)} Give the `url` of its file."
         )
     try:
-        return Loaded(known[name].load())
+        found = Loaded(known[name].load())
+        share_train(found.target)
+        return found
     except Exception as error:
         where = known[name].value
         raise PluginError(f"the installed {what} '{name}', {where}, can't be imported: {cause(error, None)}") from error
@@ -213,11 +216,10 @@ def _rivals(folder: Path) -> tuple[str, ...]:
 
 def _pick(module: ModuleType, name: str, where: str) -> Any:
     namespace = vars(module)
-    for target in namespace.values():
-        if name in aliases_of(target):
+    for target in (*(each for each in namespace.values() if name in aliases_of(each)), namespace.get(name)):
+        if target is not None:
+            share_train(target)
             return target
-    if name in namespace:
-        return namespace[name]
     own = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
     own += [alias for value in namespace.values() for alias in aliases_of(value)]
     listed = f" It defines: {', '.join(dict.fromkeys(own))}." if own else " It defines no class or function."
@@ -226,7 +228,7 @@ def _pick(module: ModuleType, name: str, where: str) -> Any:
 
 def cause(error: BaseException, path: Path | None) -> str:
     """One line: where in the author's code, which error, what it said."""
-    said = f"{type(error).__name__}: {error}"
+    said = shortened(f"{type(error).__name__}: {error}")
     if isinstance(error, SyntaxError):
         return f"{shown_path(error.filename or path or '?')}:{error.lineno}:{error.offset}: SyntaxError: {error.msg}"
     if path is None:

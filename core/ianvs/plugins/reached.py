@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ianvs.base.package import own_name
+from ianvs.base.source_files import read_source
 
 # Names that reach whatever is in the file, whatever is in any file, and the text of files.
 _OWN_FILE = frozenset(("globals", "locals", "vars", "dir", "__dict__"))
@@ -127,7 +128,7 @@ def reached(entry: Path, name: str, local: Local, digest: Callable[[Path], str])
 @lru_cache(maxsize=4096)
 def _parsed(path: Path, digest: str, ours: bool) -> _Module:
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(read_source(path))
     except (SyntaxError, ValueError):  # the loader reports it
         return _Module((_Part(digest),), {}, frozenset())
     if ours:

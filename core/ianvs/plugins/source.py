@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ianvs.base.entry_points import installed
 from ianvs.base.package import PACKAGE, own_name
+from ianvs.base.source_files import read_source
 from ianvs.plugins.authors_files import is_installed
 from ianvs.plugins.loader import ENTRY_POINTS
 from ianvs.plugins.reached import modules_of, reached
@@ -116,14 +117,14 @@ def _digest(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _digest_at(path: Path, mtime_ns: int, size: int) -> str:
-    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+    return hashlib.sha256(read_source(path).replace(b"\r\n", b"\n")).hexdigest()
 
 
 @lru_cache(maxsize=4096)
 def _imports(path: Path, digest: str) -> tuple[str, ...]:
     """Dotted names that the file imports anywhere, lazily too; relative ones resolved to absolute paths' names."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(read_source(path))
     except (SyntaxError, ValueError):
         return ()  # the loader reports it in full
     return tuple(dict.fromkeys(name for node in ast.walk(tree) for name in modules_of(node, path)))

@@ -1,6 +1,6 @@
 """What readers of box files share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,12 +12,27 @@ from ianvs.base.tool_files import is_of_tool
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"))
 
 
+Size = tuple[float, float]  # width, height, in pixels
+
+_ORIENTATION = 0x0112  # EXIF's tag: 1 is upright, 5 to 8 swap width and height
+_STORED_AS_IS = ("JPEG", "MPO", "PNG", "WEBP")  # formats whose pictures Pillow does not turn by itself
+
+
+class PictureHead(NamedTuple):
+    """What the head of a picture file says. size: (width, height) of the pixels as they are stored."""
+
+    size: tuple[int, int]
+    orientation: int
+
+
 class BoxFiles(NamedTuple):
     """Pictures by their paths, a label of each as `checked_labels` takes them, and names of the classes."""
 
     pictures: list[Path]
     labels: list[Mapping[str, NDArray[Any]]]
     classes: tuple[str, ...]
+    sizes: Sequence[Size | None] = ()  # (width, height) that the files of boxes say of each picture; (): nothing
+    place: Callable[[int, int | None], Place] = lambda picture, box: Place(Path())  # of a box; None: of its picture
 
 
 def refusal(file: Path, line: int, message: str) -> DataError:
@@ -33,6 +48,35 @@ def text_of(file: Path) -> str:
         raise refusal(file, 0, "the file is not UTF-8 text. Save it as UTF-8.") from None
     except OSError as error:
         raise refusal(file, 0, f"the file can't be read: {error.strerror}.") from None
+
+
+def picture_head(path: Path) -> PictureHead:
+    """Raises DataError for what is no picture."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:  # reads the head of the file alone
+            tagged = image.format in _STORED_AS_IS and "exif" in image.info
+            return PictureHead(image.size, _orientation(image) if tagged else 1)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        raise DataError(f"{shown_path(path)} can't be read as a picture. Replace or remove it.") from None
+
+
+def _orientation(image: Any) -> int:
+    try:
+        tag = image.getexif().get(_ORIENTATION, 1)
+    except Exception:  # whatever a broken block of tags raises: it says nothing
+        return 1
+    return tag if tag in range(1, 9) else 1
+
+
+def written_size(width: Any, height: Any) -> Size | None:
+    """(width, height); None where one is left out, or 0 as some exporters have it."""
+    try:
+        size = float(width), float(height)
+    except (TypeError, ValueError):
+        return None
+    return size if min(size) > 0 else None
 
 
 def pictures_in(folder: Path) -> dict[str, Path]:

@@ -4,7 +4,7 @@ import os
 from abc import abstractmethod
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -13,10 +13,11 @@ from ianvs.base.errors import DataError, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Source, SourceError
 from ianvs.exam.data.fingerprint import listing_digest, settings_digest
-from ianvs.exam.data.listed import Parts, check_listed, load_listed
+from ianvs.exam.data.listed import Parts, check_listed, reader_warnings, load_listed
 from ianvs.exam.data.listing import Listing, column
 from ianvs.testenv.data_types.detection.box_checks import checked_labels
 from ianvs.testenv.data_types.detection.box_files import BoxFiles
+from ianvs.testenv.data_types.detection.box_places import check_box_files
 from ianvs.testenv.data_types.detection.coco_json import read_coco
 from ianvs.testenv.data_types.detection.voc_xml import read_voc, read_voc_index
 from ianvs.testenv.data_types.detection.yolo_txt import read_yolo
@@ -25,9 +26,15 @@ VERSION = 1  # part of every fingerprint: raise it when the same files give othe
 
 
 class BoxSource(Source):
-    """Pictures with boxes; paths are relative to `root`. `image_size` resizes pictures and moves the boxes along."""
+    """Pictures with boxes; paths are relative to `root`. `image_size` resizes pictures and moves the boxes along.
+
+    written_sizes: what is done about sizes that files of boxes write down, and EXIF orientations. check: a size that is
+    not the picture's is refused. ignore: boxes are taken in pixels of the file.
+    """
 
     takes: ClassVar[tuple[str, ...]] = ("image_size", "storage")
+
+    written_sizes: Literal["check", "ignore"] = "check"
 
     @abstractmethod
     def read(self, root: Path) -> Parts:
@@ -35,12 +42,13 @@ class BoxSource(Source):
 
     def check(self, spec: DatasetSpec) -> list[Problem]:
         try:
-            check_listed(self._parts(spec), spec)
+            parts = self._parts(spec)
+            check_listed(parts, spec)
+            return reader_warnings(parts)
         except SourceError as broken:
             return list(broken.problems)
         except DataError as error:
             return [Problem(str(error), spec.places.get("name", spec.place))]
-        return []
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Of pictures, boxes and settings."""
@@ -55,6 +63,13 @@ class BoxSource(Source):
         train, test = (listing_digest(listing, cache_dir) for listing in parts)
         facts = {"source": [spec.name, VERSION], "class_names": parts[0].classes, "train": train, "test": test}
         return settings_digest(spec, facts)
+
+    @property
+    def _ignore_sizes(self) -> bool:
+        return self.written_sizes == "ignore"
+
+    def _listings(self, train: BoxFiles, test: BoxFiles, root: Path) -> Parts:
+        return _listing(train, root, self._ignore_sizes), _listing(test, root, self._ignore_sizes)
 
     def _parts(self, spec: DatasetSpec) -> Parts:
         if spec.root is None:
@@ -77,9 +92,14 @@ class Coco(BoxSource):
     train_pictures: str
     test_pictures: str
 
+    def _of(self, file: Path) -> tuple[object, bool]:
+        return _state(file), self._ignore_sizes
+
     def read(self, root: Path) -> Parts:
-        train = _coco_part(root, self.train_annotations, self.train_pictures, _state(root / self.train_annotations))
-        return train, _coco_part(root, self.test_annotations, self.test_pictures, _state(root / self.test_annotations))
+        train = _coco_part(root, self.train_annotations, self.train_pictures, *self._of(root / self.train_annotations))
+        return train, _coco_part(
+            root, self.test_annotations, self.test_pictures, *self._of(root / self.test_annotations)
+        )
 
 
 class Yolo(BoxSource):
@@ -93,7 +113,7 @@ class Yolo(BoxSource):
 
     def read(self, root: Path) -> Parts:
         train, test = (read_yolo(root / self.data, part) for part in (self.train_part, self.test_part))
-        return _listing(train, root), _listing(test, root)
+        return self._listings(train, test, root)
 
 
 class Voc(BoxSource):
@@ -120,12 +140,12 @@ class Voc(BoxSource):
         else:
             train = read_voc(root, self.train_split)
             test = read_voc(root, self.test_split, train.classes)
-        return _listing(train, root), _listing(test, root)
+        return self._listings(train, test, root)
 
 
 @lru_cache(maxsize=2)  # a training and a test part: checking, fingerprinting and loading read what does not change
-def _coco_part(root: Path, annotations: str, pictures: str, state: object) -> Listing:
-    return _listing(read_coco(root / annotations, root / pictures), root)
+def _coco_part(root: Path, annotations: str, pictures: str, state: object, ignore_sizes: bool) -> Listing:
+    return _listing(read_coco(root / annotations, root / pictures), root, ignore_sizes)
 
 
 def _state(file: Path) -> object:
@@ -133,7 +153,7 @@ def _state(file: Path) -> object:
     return file.is_file() and (file.stat().st_mtime_ns, file.stat().st_size, file.stat().st_ino)
 
 
-def _listing(files: BoxFiles, root: Path) -> Listing:
+def _listing(files: BoxFiles, root: Path, ignore_sizes: bool) -> Listing:
     names = [os.path.relpath(path, root) for path in files.pictures]
     none = np.zeros(len(names), dtype=np.int64)
     labels: Any = checked_labels(files.labels, len(files.classes))
@@ -148,4 +168,5 @@ def _listing(files: BoxFiles, root: Path) -> Listing:
         origins=none,
         lines=none,
         classes=files.classes,
+        warnings=check_box_files(files, ignore_sizes=ignore_sizes),
     )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, one_line, shown_path
-from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, text_of
+from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, text_of, written_size
 
 _SECTIONS = ("images", "annotations", "categories")
 _DECODER = json.JSONDecoder()
@@ -43,7 +43,7 @@ class _Reader:
 
     def read(self, pictures: Path) -> BoxFiles:
         ids: dict[str, dict[int, int]] = {section: {} for section in _SECTIONS}  # and how many came before
-        paths, names, crowds = [], [], []
+        paths, sizes, image_starts, names, crowds = [], [], array("q"), [], []
         starts, image_ids, category_ids, boxes, areas = array("q"), array("q"), array("q"), array("d"), array("d")
         for section, start, entry in self.entries():
             try:
@@ -52,6 +52,8 @@ class _Reader:
                 ids[section][entry["id"]] = len(ids[section])
                 if section == "images":
                     paths.append(pictures / entry["file_name"])
+                    sizes.append(written_size(entry.get("width"), entry.get("height")))
+                    image_starts.append(start)
                     if not paths[-1].is_file():
                         self.refuse(start, f"the picture {entry['file_name']} is not in {shown_path(pictures)}.")
                 elif section == "categories":
@@ -80,12 +82,18 @@ class _Reader:
         order = np.argsort(list(ids["categories"]))
         labels = np.argsort(order)[self.found("category_id", category_ids, ids["categories"], starts)]
         by_picture = np.argsort(rows, kind="stable")
-        cuts = np.cumsum(np.bincount(rows, minlength=len(paths)))[:-1]
+        begins = np.cumsum([0, *np.bincount(rows, minlength=len(paths))])
+        cuts = begins[1:-1]
         columns = {"boxes": np.asarray(boxes).reshape(-1, 4), "labels": labels, "area": np.asarray(areas)}
         columns["iscrowd"] = np.array(crowds, dtype=np.uint8)
         parts = (np.split(values[by_picture], cuts) for values in columns.values())
         targets = [dict(zip(columns, values, strict=True)) for values in zip(*parts, strict=True)]
-        return BoxFiles(paths, [*targets], class_names([names[i] for i in order], self.file, 0))
+
+        def place(picture: int, box: int | None) -> Place:
+            start = image_starts[picture] if box is None else starts[by_picture[begins[picture] + box]]
+            return Place.in_text(self.file, self.text, start)
+
+        return BoxFiles(paths, [*targets], class_names([names[i] for i in order], self.file, 0), sizes, place)
 
     def found(self, key: str, asked: array[int], known: dict[int, int], starts: array[int]) -> NDArray[np.int64]:
         """Of each annotation the position of its picture or category."""

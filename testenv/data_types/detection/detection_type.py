@@ -16,6 +16,7 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.ragged import Ragged, packed_ragged
 from ianvs.testenv.data_types.detection.box_checks import by_picture, checked_answers, checked_labels
 from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes, box_areas
+from ianvs.testenv.data_types.detection.box_places import box_warnings
 from ianvs.testenv.data_types.detection.box_scenes import with_boxes
 
 SHOWN = 3  # pictures of each sheet that reports draw
@@ -67,6 +68,10 @@ class Detection(DataType):
             areas = {"area": [area * down * across for area in label["area"]]} if "area" in label else {}
             moved.append({**label, "boxes": boxes, **areas})
         return column(moved)
+
+    def warnings(self, labels: NDArray[Any], sizes: NDArray[np.int64]) -> Iterable[tuple[int, str]]:
+        # The message names the sample: what a function returned has no lines.
+        return [(0, found.message) for found in box_warnings(labels, sizes, lambda picture, box: None)]
 
     def perfect(self, labels: NDArray[Any]) -> Any:
         return [

@@ -7,11 +7,20 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ianvs.base.errors import closest, one_line, shown_path
-from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, pictures_in, refusal, text_of
+from ianvs.base.errors import Place, closest, one_line, shown_path
+from ianvs.testenv.data_types.detection.box_files import (
+    BoxFiles,
+    Size,
+    class_names,
+    pictures_in,
+    refusal,
+    text_of,
+    written_size,
+)
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _OBJECT = ("annotation", "object")  # objects have parts, with names and boxes of their own
+_SIZE = ("annotation", "size")
 _Object = tuple[int, dict[str, str]]  # line where it begins, what it says
 
 
@@ -51,13 +60,19 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
 def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[str] | None) -> BoxFiles:
     if not files:
         raise refusal(listed, 0, "the list is empty; expected at least one picture.")
-    objects = [_objects(file) for _, file in files]
+    annotations = [_annotation(file) for _, file in files]
+    objects = [found for found, _ in annotations]
     if classes is None:
         classes = sorted({said["name"] for found in objects for _, said in found})
     names = class_names(classes, listed, 0)
     indices = {name: index for index, name in enumerate(names)}
     labels = [_label(file, found, indices) for (_, file), found in zip(files, objects, strict=True)]
-    return BoxFiles([picture for picture, _ in files], [*labels], names)
+
+    def place(picture: int, box: int | None) -> Place:
+        line = 0 if box is None else objects[picture][box][0]
+        return Place(files[picture][1], line, 1 if line else 0)
+
+    return BoxFiles([picture for picture, _ in files], [*labels], names, [size for _, size in annotations], place)
 
 
 def _label(file: Path, objects: Sequence[_Object], indices: dict[str, int]) -> dict[str, Any]:
@@ -82,9 +97,10 @@ def _label(file: Path, objects: Sequence[_Object], indices: dict[str, int]) -> d
     }
 
 
-def _objects(file: Path) -> list[_Object]:
-    """What each object says, by the names of its elements, bndbox taken apart."""
+def _annotation(file: Path) -> tuple[list[_Object], Size | None]:
+    """(what each object says, by the names of its elements, bndbox taken apart; the size of the picture)."""
     found: list[_Object] = []
+    size: dict[str, str] = {}
     path: list[str] = []
 
     def begin(name: str, _: dict[str, str]) -> None:
@@ -93,6 +109,8 @@ def _objects(file: Path) -> list[_Object]:
             found.append((parser.CurrentLineNumber, {}))
 
     def text(data: str) -> None:
+        if len(path) == 3 and tuple(path[:2]) == _SIZE:
+            size[path[-1]] = size.get(path[-1], "") + data
         inside = len(path) == 3 or (len(path) == 4 and path[2] == "bndbox")
         if inside and tuple(path[:2]) == _OBJECT:
             said = found[-1][1]
@@ -111,4 +129,4 @@ def _objects(file: Path) -> list[_Object]:
     for line, said in found:
         if not said.get("name"):
             raise refusal(file, line, "the object has no name. Add one, or remove the object.")
-    return found
+    return found, written_size(size.get("width"), size.get("height"))

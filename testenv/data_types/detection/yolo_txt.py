@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
-from PIL import Image, UnidentifiedImageError
 
-from ianvs.base.errors import DataError, closest, one_line, shown_path
-from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, pictures_in, refusal, text_of
+from ianvs.base.errors import ConfigError, DataError, Place, closest, one_line, shown_path
+from ianvs.config.strict_yaml import Document, parse
+from ianvs.testenv.data_types.detection.box_files import (
+    BoxFiles,
+    class_names,
+    picture_head,
+    pictures_in,
+    refusal,
+    text_of,
+)
 
+_NO_PATH = ("", "None", "null", "~")  # ways to leave `path` out
 _WORDS = 5  # class cx cy w h, all but the first relative to the picture
 
 
@@ -19,39 +26,78 @@ def read_yolo(file: Path, part: str) -> BoxFiles:
     """file: data.yaml. part: its key `train`, `val` or `test`: a folder of pictures, a txt file that lists some, or a
     list of these. A missing or empty txt means that the picture has no boxes. Raises DataError.
     """
-    text = text_of(file)
-    try:
-        data, node = yaml.safe_load(text), yaml.compose(text)
-    except yaml.YAMLError as error:
-        line = error.problem_mark.line + 1 if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark else 0
-        raise refusal(file, line, f"not yaml: {getattr(error, 'problem', error)}.") from None
-    if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
-        raise refusal(file, 0, "expected keys with values, such as names and train.")
-    for key in ("names", part):
-        if key not in data:
-            raise refusal(file, 0, f"there is no '{key}', only {one_line(list(data))}.{closest(key, map(str, data))}")
-    lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
-    names, line = data["names"], lines["names"]
-    if isinstance(names, dict):
-        if sorted(map(str, names)) != sorted(map(str, range(len(names)))):
-            raise refusal(file, line, f"the keys of names are not 0 to {len(names) - 1}.")
-        names = [name for _, name in sorted(names.items(), key=lambda item: int(item[0]))]
-    if not isinstance(names, list):
-        raise refusal(file, line, "names is neither a list nor a mapping from numbers to names.")
-    classes = class_names(names, file, line)
-    pictures = list(_pictures(file, data, part, lines[part]))
+    document = _document(file)
+    data: dict[str, Any] = document.data  # type: ignore[assignment]  # _document has looked
+    classes = _classes(document, data)
+    pictures = list(_pictures(document, data, part))
     if not pictures:
-        raise refusal(file, lines[part], f"'{part}' has no pictures.")
+        raise _refused(document, part, f"'{part}' has no pictures.")
     texts = [_boxes_file(picture) for picture in pictures]
     if not any(text.parent.is_dir() for text in texts):
         raise DataError(f"{shown_path(texts[0].parent)} is no folder; expected one with a txt for each picture.")
-    return BoxFiles(pictures, [_label(*pair, classes) for pair in zip(pictures, texts, strict=True)], classes)
+    labels = [_label(*pair, classes) for pair in zip(pictures, texts, strict=True)]
+    return BoxFiles(pictures, labels, classes, place=lambda picture, box: _place(texts[picture], box))
 
 
-def _pictures(file: Path, data: dict[Any, Any], part: str, number: int) -> Iterator[Path]:
+def _place(file: Path, box: int | None) -> Place:
+    """Of a box, counted over lines that are not blank; None: of the file."""
+    if box is None or not file.is_file():
+        return Place(file)
+    lines = [number for number, line in enumerate(text_of(file).splitlines(), 1) if line.strip()]
+    return Place(file, lines[box], 1)
+
+
+def _document(file: Path) -> Document:
+    """data.yaml with every scalar as it is written. Raises DataError with all that is wrong in it."""
+    try:
+        document = parse(text_of(file), file, as_written=True)
+    except ConfigError as error:
+        raise DataError("\n".join(map(str, error.problems))) from None
+    if document.problems:
+        raise DataError("\n".join(map(str, document.problems)))
+    if not isinstance(document.data, dict):
+        raise refusal(file, 0, "expected keys with values, such as names and train.")
+    return document
+
+
+def _refused(document: Document, key: str, message: str) -> DataError:
+    place: Place = document.key_place((key,))
+    return DataError(f"{place}: {message}")
+
+
+def _classes(document: Document, data: dict[str, Any]) -> tuple[str, ...]:
+    """Names by `names`, a list or a mapping from 0 to n - 1. Raises DataError where `nc` is another number."""
+    names = _required(document, data, "names")
+    if isinstance(names, dict):
+        numbers = {str(number) for number in range(len(names))}
+        if lacking := sorted(numbers - names.keys(), key=int):
+            message = f"the keys of names are not 0 to {len(names) - 1}: there is no {lacking[0]}."
+            raise _refused(document, "names", f"{message} A number of a txt is the position of its class.")
+        names = [names[str(number)] for number in range(len(names))]
+    if not isinstance(names, list):
+        raise _refused(document, "names", "names is neither a list nor a mapping from numbers to names.")
+    for number, name in enumerate(names):
+        if not isinstance(name, str) or not name.strip():
+            raise _refused(document, "names", f"class {number} has no name, or one that is no text. Write a text.")
+    if (count := data.get("nc", str(len(names)))) != str(len(names)):
+        message = f"nc is {count}, and names has {len(names)} names. Mend nc, or the names."
+        raise _refused(document, "nc", message)
+    return class_names(names, document.file, document.key_place(("names",)).line)
+
+
+def _required(document: Document, data: dict[str, Any], key: str) -> Any:
+    if key not in data:
+        raise refusal(document.file, 0, f"there is no '{key}', only {one_line(list(data))}.{closest(key, data)}")
+    return data[key]
+
+
+def _pictures(document: Document, data: dict[str, Any], part: str) -> Iterator[Path]:
     """In the order in which they are given, of a folder sorted."""
-    base = file.parent / str(data.get("path") or ".")
-    for entry in data[part] if isinstance(data[part], list) else [data[part]]:
+    base, entries = (
+        document.file.parent / (path if (path := str(data.get("path"))) not in _NO_PATH else "."),
+        _required(document, data, part),
+    )
+    for entry in entries if isinstance(entries, list) else [entries]:
         place = base / str(entry)
         if not place.exists() and str(entry).startswith("../"):  # as Roboflow writes it, from a folder that isn't there
             place = base / str(entry)[3:]
@@ -65,7 +111,7 @@ def _pictures(file: Path, data: dict[Any, Any], part: str, number: int) -> Itera
                         raise refusal(place, row, f"there is no picture {shown_path(picture)}. Mend the line.")
                     yield picture
         else:
-            raise refusal(file, number, f"{part}: {shown_path(place)} is no folder and no txt. Mend it.")
+            raise _refused(document, part, f"{part}: {shown_path(place)} is no folder and no txt. Mend it.")
 
 
 def _boxes_file(picture: Path) -> Path:
@@ -93,10 +139,6 @@ def _label(picture: Path, file: Path, classes: tuple[str, ...]) -> dict[str, Any
             raise refusal(file, number, f"'{line}' is not within 0 and 1; divide pixels by the picture's size.")
         rows.append(row)
     table = np.array(rows, dtype=np.float64).reshape(-1, _WORDS)
-    try:
-        with Image.open(picture) as image:  # reads the head of the file alone
-            size = np.array(image.size)
-    except (OSError, UnidentifiedImageError):
-        raise DataError(f"{shown_path(picture)} can't be read as a picture. Replace or remove it.") from None
+    size = np.array(picture_head(picture).size)
     low, high = ((table[:, 1:3] + sign * table[:, 3:] / 2) * size for sign in (-1, 1))
     return {"boxes": np.hstack([low, high]), "labels": table[:, 0].astype(np.int64)}

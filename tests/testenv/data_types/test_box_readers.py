@@ -305,3 +305,49 @@ def test_two_pictures_that_share_a_file_of_boxes_are_refused(voc: Path) -> None:
     picture(voc / "JPEGImages" / "2008_1.png")
     with pytest.raises(DataError, match=r"would have one file of boxes"):
         read_voc(voc, "train")
+
+
+# --- names as data.yaml writes them -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("[yes, no, on, off]", ("yes", "no", "on", "off")),
+        ("{0: yes, 1: no}", ("yes", "no")),
+        ("{1: dog, 0: cat}", ("cat", "dog")),
+        ("{'0': cat, \"1\": dog}", ("cat", "dog")),
+        ("[1, 2]", ("1", "2")),
+        ("[1e3, 0x10, 010, 1_0]", ("1e3", "0x10", "010", "1_0")),
+        ("[2024-01-01, 10:30]", ("2024-01-01", "10:30")),
+        ("[null, .nan]", ("null", ".nan")),
+        ("\n  - 'a: b'\n  - c", ("a: b", "c")),
+    ],
+)
+def test_names_of_yolo_are_texts_as_they_are_written(yolo: Path, names: str, expected: tuple[str, ...]) -> None:
+    for folder in ("train", "val"):
+        for file in (yolo / "labels" / folder).glob("*.txt"):
+            file.write_text("")
+    (yolo / "data.yaml").write_text(f"train: images/train\nnc: {len(expected)}\nnames: {names}\n")
+    assert read_yolo(yolo / "data.yaml", "train").classes == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("nc: 3\nnames: [a, b]\n", 1),
+        ("names: [a, b]\nnc: two\n", 2),
+        ("nc: 1\nnames: {0: a, 1: b}\n", 1),
+        ("names: [a, b]\nnc: 2\nnames: [c, d]\n", 3),
+        ("names:\n  0: a\n  0: b\n", 3),
+        ("names: {0: a, 2: b}\n", 1),
+        ("names: {0: a, cat: b}\n", 1),
+        ("names: [a, [b]]\n", 1),
+        ("names: [a, '']\n", 1),
+        ("\nnames: cat\n", 2),
+    ],
+)
+def test_names_of_yolo_that_contradict_are_refused_at_their_line(yolo: Path, content: str, line: int) -> None:
+    (yolo / "data.yaml").write_text(content + "train: images/train\n")
+    with pytest.raises(DataError, match=rf"data\.yaml:{line}:\d"):
+        read_yolo(yolo / "data.yaml", "train")

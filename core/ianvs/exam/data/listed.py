@@ -72,19 +72,31 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
             "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
         )
         found.append((message, Place(turned.sources[0])))
-    found += dict.fromkeys((note, Place(listing.sources[0])) for listing in parts if (note := _left_out(listing)))
     found += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
-    return [Problem(message, place, warning=True) for message, place in found]
+    typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
+    return [*(Problem(message, place, warning=True) for message, place in found), *reader_warnings(parts), *typed]
 
 
-def _left_out(listing: Listing) -> str:
-    """What is said of folders and files that tools left among class folders; "" where there are none."""
-    if not listing.left_out:
-        return ""
-    return (
-        f"{one_line(listing.left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
-        "that is a class, or name its pictures in an index file."
-    )
+def reader_warnings(parts: Parts) -> list[Problem]:
+    """Warnings of the readers of the files of both parts, each once."""
+    return list(dict.fromkeys(warning for listing in parts for warning in listing.warnings))
+
+
+def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[Problem]:
+    """What the data type that the testenv names finds odd in labels beside their pictures; of others [].
+
+    Sources that read labels of a type themselves hold them against the files, where they know the places.
+    """
+    if spec.data_type is None or listing.label_form in _KINDS:
+        return []
+    if listing.form == "files":
+        sizes = np.array([picture_size(path) for path in listing.x])
+    elif listing.form == "arrays" and listing.x.ndim == 4:
+        sizes = np.tile(listing.x.shape[1:3], (len(listing), 1))
+    else:
+        return []
+    found = _data_type(listing, spec).warnings(listing.labels, sizes)
+    return [Problem(message, listing.place(row), warning=True) for row, message in found]
 
 
 def _repeated(listing: Listing, part: str) -> tuple[str, Place] | None:
@@ -119,8 +131,9 @@ def load_listed(
     told = zip(PARTS, parts, strict=True) if said else ()
     notes = [note for part, one in told for note in notes_of(one.x.tolist(), part)]
     notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
-    notes += dict.fromkeys(filter(None, map(_left_out, parts)))
     require_value_range(parts, spec)
+    notes += [str(warning) for warning in reader_warnings(parts)]
+    notes += [str(warning) for listing in parts for warning in _warnings_of_type(listing, spec)]
     spec = replace(spec, storage="encoded" if stays_encoded(parts, spec) else "decoded")
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
@@ -278,12 +291,17 @@ def _of_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[An
     """Labels that a data type has read, moved along where pictures are resized."""
     if listing.form != "files" or spec.image_size is None:
         return listing.labels
-    paths, of = listing.x.tolist(), spec.data_type
+    paths = listing.x.tolist()
     key = f"sizes-{digest_of(file_digests(paths, cache_dir))[:32]}"
     sizes = cached_arrays(cache_dir, key, lambda: {"sizes": np.array([picture_size(path) for path in paths])})["sizes"]
-    loaded = load(None if of is None or of.url is None else str(of.url), listing.label_form, DATA_TYPES)
-    found: NDArray[Any] = loaded.target().resized(listing.labels, np.array(spec.image_size) / sizes)
+    found: NDArray[Any] = _data_type(listing, spec).resized(listing.labels, np.array(spec.image_size) / sizes)
     return found
+
+
+def _data_type(listing: Listing, spec: DatasetSpec) -> Any:
+    """The data type of the labels, which this package can't import."""
+    url = None if spec.data_type is None or spec.data_type.url is None else str(spec.data_type.url)
+    return load(url, listing.label_form, DATA_TYPES).target()
 
 
 def _numbered(

@@ -53,7 +53,7 @@ class Listing:
     marks: tuple[str, ...] = ()  # what a later version reads of the same files; part of what they are
     # Of texts, (N,) by the names of Samples' columns: what else is written of each, "" for nothing.
     about: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()  # of folders: what tools left in them, which is none of the samples
+    warnings: tuple[Problem, ...] = ()  # of the reader of the files, each with its place
     layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ def join(listings: Sequence[Listing]) -> Listing:
         origins=np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
         given=None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
         about=_about(listings),
-        left_out=tuple(name for one in listings for name in one.left_out),
+        warnings=tuple(warning for one in listings for warning in one.warnings),
         marks=tuple(sorted({mark for one in listings for mark in one.marks})),
         layout=" and ".join(dict.fromkeys(one.layout for one in listings)),
     )

@@ -52,8 +52,9 @@ def check_named(spec: DatasetSpec) -> list[Problem]:
 def named_source(spec: DatasetSpec) -> Source:
     """The source that `spec` names, with its options. Raises ConfigError with every problem."""
     source, problems = _opened(spec)
-    if source is None or problems:
-        raise ConfigError(problems)
+    errors = [problem for problem in problems if not problem.warning]
+    if source is None or errors:
+        raise ConfigError(errors)
     return source
 
 

@@ -174,6 +174,13 @@ def read_folder(source: SourceSpec, spec: DatasetSpec) -> Listing:
     if loose:
         message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
         raise SourceError([Problem(message, Place(source.path))])
+    warnings = []
+    if left_out:
+        message = (
+            f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder that "
+            "is a class, or name its pictures in an index file."
+        )
+        warnings.append(Problem(message, Place(source.path), warning=True))
     none = np.zeros(len(names), dtype=np.int64)
     return Listing(
         form="files",
@@ -185,7 +192,7 @@ def read_folder(source: SourceSpec, spec: DatasetSpec) -> Listing:
         sources=(source.path,),
         origins=none,
         lines=none,
-        left_out=left_out,
+        warnings=tuple(warnings),
     )
 
 

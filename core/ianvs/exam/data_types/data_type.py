@@ -68,6 +68,18 @@ class DataType:
         """Labels of picture files after `image_size`. factors: (N, 2) by which height and width have grown."""
         return labels
 
+    def warnings(self, labels: NDArray[Any], sizes: NDArray[np.int64]) -> Iterable[tuple[int, str]]:
+        """Find what looks wrong in labels beside their pictures; a run goes on.
+
+        Args:
+            labels: (N,) or (N, ...), as the column `y` holds them.
+            sizes: (N, 2) height and width of the pictures, in pixels.
+
+        Returns:
+            (position of the sample, a sentence with the remedy) of each warning.
+        """
+        return ()
+
     def perfect(self, labels: NDArray[Any]) -> Any:
         """The answers of who makes no mistake."""
         return labels.tolist() if labels.dtype == object else labels
@@ -148,10 +160,53 @@ def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
     """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
     if found is None:
         raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
-    if hasattr(found, "detach"):  # a tensor, perhaps on an accelerator
-        found = found.detach().cpu().numpy()
-    array = np.asarray(found)
+    array = as_array(found, expected, where)
     if array.ndim == 0 or len(array) != expected:
-        shape = f"shape {array.shape}" if array.ndim else type(found).__name__
+        shape = _batches(found, expected) or (f"shape {array.shape}" if array.ndim else type(found).__name__)
         raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
     return array
+
+
+def as_array(found: object, expected: int, where: str) -> NDArray[Any]:
+    """Make an array of what was answered: an array, a tensor on any device, or a list of numbers, arrays or tensors.
+
+    Args:
+        found: The answers.
+        expected: How many samples were asked.
+        where: Who answered, for messages.
+
+    Returns:
+        The array, of any shape.
+
+    Raises:
+        PluginError: The parts have different shapes, as a list of batches has.
+    """
+    try:
+        if isinstance(found, list | tuple) and any(hasattr(answer, "detach") for answer in found):
+            return np.asarray([_without_device(answer) for answer in found])
+        return np.asarray(_without_device(found))
+    except (ValueError, TypeError, RuntimeError) as error:
+        what = _batches(found, expected) or f"{type(found).__name__} that is no array ({error})"
+        raise PluginError(f"{where} returned {what} for {expected} samples: return one prediction for each.") from None
+
+
+def _without_device(found: Any) -> Any:
+    if not hasattr(found, "detach"):
+        return found
+    tensor = found.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
+def _batches(found: object, expected: int) -> str:
+    """A list of arrays in words, with the remedy where these are batches; "" for anything else."""
+    if not isinstance(found, list | tuple) or not found:
+        return ""
+    shapes = [tuple(getattr(part, "shape", ())) for part in found]
+    if not all(shapes):
+        return ""
+    several = ", ".join(map(str, shapes[:4])) + (", ..." if len(shapes) > 4 else "")
+    said = f"a {type(found).__name__} of {len(found)} arrays with the shapes {several}"
+    if sum(shape[0] for shape in shapes) != expected:
+        return said
+    join = "torch.cat" if any(hasattr(part, "detach") for part in found) else "np.concatenate"
+    return f"{said}, which are batches ({join}(predictions) joins them)"

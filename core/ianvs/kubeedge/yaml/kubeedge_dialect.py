@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ianvs.base.errors import ConfigError, Problem
+from ianvs.base.source_files import regular_files
 from ianvs.config.contracts import mixed
 from ianvs.config.dialect import Dialect
 from ianvs.config.models import AlgorithmSpec, TestEnvSpec
@@ -147,7 +148,7 @@ def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
 
 def is_ianvs_plugin(file: Path) -> bool:
     """Whether a python file, or any of a package's folder, imports sedna's ClassFactory, wherever in it."""
-    return any(map(_imports_registry, sorted(file.rglob("*.py")) if file.is_dir() else [file]))
+    return any(map(_imports_registry, sorted(regular_files(file, "**/*.py")) if file.is_dir() else [file]))
 
 
 def _imports_registry(file: Path) -> bool:

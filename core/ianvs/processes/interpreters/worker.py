@@ -23,6 +23,8 @@ import sys
 import threading
 import traceback
 
+# As in processes that have ianvs: it needs the standard library alone.
+_MODE_SWITCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "plugins", "mode_switch.py")
 _HEADER = struct.Struct("<QI")  # as ianvs.processes.sealing.peer has it; nothing is held behind the words
 _DEATH_SIGNAL, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38  # of prctl(2)
 _ALL_THREADS_AND_FAST = 1 | 4  # of seccomp(2)
@@ -447,7 +449,10 @@ def _named(finder, url, name):
         name = url.partition(":")[2] or name
     if not hasattr(module, name):
         raise PluginError(f"{os.path.basename(url)} has no '{name}'.")
-    return getattr(module, name)
+    found = getattr(module, name)
+    switch = importlib.util.spec_from_file_location("ianvs_mode_switch", _MODE_SWITCH)
+    _run(switch).share_train(found)
+    return found
 
 
 def _parameters(function):

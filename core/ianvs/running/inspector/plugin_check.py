@@ -16,6 +16,7 @@ from ianvs.config.contracts import surroundings
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load_once, reference_of
+from ianvs.plugins.mode_switch import lacks_train
 from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.processes.interpreters.author_object import load_in
@@ -173,6 +174,12 @@ def _check_module(subject: Subject) -> list[Problem]:
 def _broken(target: type, name: str, methods: Sequence[str], asked: Sequence[Needed]) -> Iterator[str]:
     """What the class `name` lacks of `methods`, and what its methods ask for that they will not get."""
     missing = [method for method in methods if not callable(getattr(target, method, None))]
+    if "train" in methods and lacks_train(target):
+        yield (
+            f"{name} lacks the method train(train_data, **context): the train() that it has is that of "
+            "torch.nn.Module, which only switches between training and evaluation. Add it; "
+            "train(True), train(False) and eval() stay PyTorch's."
+        )
     for one in asked:
         out = f"or take `{one.question}: true` and the metrics that read it out of the testenv."
         if not callable(getattr(target, one.method, None)):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, shown_path
+from ianvs.base.source_files import read_source
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
@@ -38,7 +39,7 @@ def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
     store, found = CodeStore(plan.job.workspace), []
     for entry, files in _files(plan).items():
         home = Path(os.path.commonpath([path.parent for path in files]))
-        contents = {path.relative_to(home).as_posix(): path.read_bytes() for path in files}
+        contents = {path.relative_to(home).as_posix(): read_source(path) for path in files}
         digests = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in sorted(contents.items()))
         up = len(entry.resolve().relative_to(home).parts) - 1
         found.append(KeptCode(entry, up, store.keep(contents), digests))

@@ -1,0 +1,56 @@
+"""`train` of a plugin that is a `torch.nn.Module`: PyTorch's mode switch and the author's method have one name.
+
+`eval()` calls `train(False)`, and `train()` means `train(True)`. torch is not imported here: whoever derives from its
+Module has done so.
+"""
+
+import functools
+import inspect
+import sys
+from typing import Any
+
+
+def share_train(target: object) -> None:
+    """Let mode switches of an `nn.Module` pass by the author's `train(train_data, ...)`, in the class itself.
+
+    A call without arguments, with one bool, or with `mode` alone goes to the next class that has a `train`, in the end
+    to PyTorch's. A method that has a parameter `mode`, or looks for a `bool`, switches modes itself and stays as it is.
+
+    Args:
+        target: What a plugin's name leads to; anything but a class that derives from `nn.Module` is left alone.
+    """
+    module = _module_class()
+    if module is None or not isinstance(target, type) or not issubclass(target, module):
+        return
+    for layer in target.__mro__[: target.__mro__.index(module)]:
+        train = vars(layer).get("train")
+        if inspect.isfunction(train) and not _switches_modes(train):
+            layer.train = _shared(layer, train)  # type: ignore[attr-defined]
+
+
+def lacks_train(target: type) -> bool:
+    """Whether the only `train` of the class is PyTorch's mode switch."""
+    module = _module_class()
+    return module is not None and issubclass(target, module) and target.train is module.train  # type: ignore[attr-defined]
+
+
+def _module_class() -> Any:
+    torch = sys.modules.get("torch")
+    return getattr(getattr(torch, "nn", None), "Module", None)
+
+
+def _switches_modes(train: Any) -> bool:
+    names = inspect.signature(train).parameters
+    return hasattr(train, "shared_with_modes") or "mode" in names or "bool" in inspect.unwrap(train).__code__.co_names
+
+
+def _shared(layer: Any, train: Any) -> Any:
+    @functools.wraps(train)
+    def shared(self: Any, *arguments: Any, **named: Any) -> Any:
+        only = (*arguments, *named.values())
+        if named.keys() <= {"mode"} and len(only) <= 1 and all(isinstance(value, bool) for value in only):
+            return super(layer, self).train(*arguments, **named)
+        return train(self, *arguments, **named)
+
+    shared.shared_with_modes = True  # type: ignore[attr-defined]
+    return shared

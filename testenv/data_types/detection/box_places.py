@@ -1,0 +1,109 @@
+"""Whether boxes lie where their pictures are: sizes that files of boxes write down, EXIF orientations, the edges."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Place, Problem, shown_path
+from ianvs.exam.data.listing import SourceError, summary
+from ianvs.testenv.data_types.detection.box_files import BoxFiles, PictureHead, Size, picture_head
+
+_SWAPPED = range(5, 9)  # EXIF orientations that swap width and height
+_TURN = (
+    "`from PIL import Image, ImageOps; ImageOps.exif_transpose(Image.open(f)).save(f, quality=95)` turns a file f "
+    "itself, once for all."
+)
+_IGNORE = "`written_sizes: ignore` in the dataset takes boxes as they are, in pixels of the file."
+
+
+def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[Problem, ...]:
+    """Hold boxes against the heads of their picture files.
+
+    A box that is partly outside is left as it is, as pycocotools does.
+
+    Args:
+        files: What a reader found.
+        ignore_sizes: Whether written sizes and EXIF orientations are left alone.
+
+    Returns:
+        Warnings, each at the first entry that it is about.
+
+    Raises:
+        SourceError: A size that is written down is not that of the picture, so boxes are of another one.
+    """
+    heads = [picture_head(path) for path in files.pictures]
+    refused, turned = [], []
+    for row, head in enumerate(() if ignore_sizes else heads):
+        size = files.sizes[row] if files.sizes else None
+        name = shown_path(files.pictures[row])
+        if size is None:
+            turned += [row] if head.orientation != 1 else []
+        elif (message := _size_problem(size, head, name)) is not None:
+            refused.append(Problem(message, files.place(row, None)))
+    if refused:
+        raise SourceError(summary(refused))
+    found = []
+    if turned:
+        message = (
+            f"{shown_path(files.pictures[turned[0]])} has an EXIF orientation, which is not applied, as {len(turned)} "
+            f"of {len(heads)} pictures have: boxes that were drawn on the upright picture lie elsewhere. {_TURN} "
+            f"{_IGNORE}"
+        )
+        found.append(Problem(message, files.place(turned[0], None), warning=True))
+    sizes = np.array([head.size[::-1] for head in heads], dtype=np.float64)
+    found += box_warnings(files.labels, sizes, files.place)
+    return tuple(found)
+
+
+def _size_problem(size: Size, head: PictureHead, name: str) -> str | None:
+    (width, height), stored = size, head.size
+    if size == stored:
+        return None
+    written = f"width {width:g} and height {height:g} are written here, and {name} is {stored[0]} x {stored[1]}"
+    if (height, width) == stored and head.orientation in _SWAPPED:
+        return (
+            f"{written} with an EXIF orientation, which is not applied: the boxes are of the upright picture. "
+            f"{_TURN} {_IGNORE}"
+        )
+    return (
+        f"{written}: the boxes were drawn on another picture, or one of another size. Use the picture that they were "
+        f"drawn on, or mend the size. {_IGNORE}"
+    )
+
+
+def box_warnings(
+    labels: Sequence[Mapping[str, Any]], sizes: NDArray[np.float64], place: Callable[[int, int], Place | None]
+) -> list[Problem]:
+    """Warn of boxes that no answer can match: wholly outside of their picture, or without area.
+
+    Args:
+        labels: N labels with `boxes` (n, 4), x1 y1 x2 y2 in pixels.
+        sizes: (N, 2) height and width of the pictures.
+        place: Of a box, by the positions of its picture and of the box in it.
+
+    Returns:
+        No warning, or one, at the first of them.
+    """
+    wrong = list(_unmatchable(labels, sizes))
+    if not wrong:
+        return []
+    total = sum(len(label["boxes"]) for label in labels)
+    row, box = wrong[0]
+    corners = ", ".join(f"{value:g}" for value in np.asarray(labels[row]["boxes"], float)[box])
+    height, width = sizes[row]
+    message = (
+        f"{len(wrong)} of {total} boxes lie wholly outside of their picture or have no area, so that no answer can "
+        f"match them, such as box {box} of sample {row}, x1 y1 x2 y2 ({corners}) in a picture of {width:g} x "
+        f"{height:g} (width x height). Mend them, or take them out."
+    )
+    return [Problem(message, place(row, box), warning=True)]
+
+
+def _unmatchable(labels: Sequence[Mapping[str, Any]], sizes: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+    """(picture, box) of each."""
+    for row, (label, (height, width)) in enumerate(zip(labels, sizes, strict=True)):
+        x1, y1, x2, y2 = np.asarray(label["boxes"], dtype=np.float64).reshape(-1, 4).T
+        outside = (np.minimum(x2, width) <= np.maximum(x1, 0)) | (np.minimum(y2, height) <= np.maximum(y1, 0))
+        yield from ((row, int(box)) for box in np.flatnonzero(outside))
