@@ -26,18 +26,20 @@ from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.index import PICTURE_SUFFIXES, files_listing
 from ianvs.exam.data.listing import Listing, SourceError, column
 from ianvs.exam.data.records import Records
+from ianvs.exam.data.row_numbers import feature_names, identifies_rows, may_number_rows
 from ianvs.exam.data.table_forms import Returned, TableForm
 from ianvs.exam.data.tables import (
     DOMAIN_COLUMN,
     SAMPLE_COLUMNS,
     TEXT_COLUMN,
     Table,
-    chosen_column,
+    chosen_columns,
     domain_column,
-    label_column,
+    label_columns,
     no_sample_column,
     table_listing,
     token,
+    with_features,
 )
 from ianvs.exam.data.typed_labels import type_name
 
@@ -79,6 +81,10 @@ class _Held:
     y: list[Any]  # labels as text, or as they are for a data type to read
     domains: list[str]  # "" where none is written
     classes: tuple[str, ...] | None = None
+    features: tuple[str, ...] = ()  # names of the columns of numbers in `x`
+    row_ids: tuple[str, ...] = ()  # those whose name and values are those of a row number
+    nameless: tuple[str, ...] = ()  # columns that are left out
+    label_columns: tuple[str, ...] = ()  # names of the columns of `y`, where the dataset lists several
 
 
 def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
@@ -99,21 +105,24 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
         said = f"{reading.name} can't be read by pyarrow ({(str(error).splitlines() or [type(error).__name__])[0]})"
         raise SourceError([Problem(f"{said}. Write it again.", Place(path))]) from None
     none = np.zeros(len(held.x), np.int64)
+    y = np.array(held.y, np.float64) if held.label_columns else column(held.y)
     if held.form == "conversations":
         told = lambda i, slip: Problem(f"row {i + 1}: {slip.message}", Place(path))  # noqa: E731
         return conversations_listing(held.x, path, none.tolist(), told)
     if held.form == "paths":
         names = [""] * len(held.y) if spec.data_type else held.y
         found = replace(files_listing(path, spec, held.x, names, none, held.domains), classes=held.classes)
-        return replace(found, labels=column(held.y)) if spec.data_type else found
+        return replace(found, labels=y, label_columns=held.label_columns) if spec.data_type else found
     if held.form == "text":
         return table_listing(Table(path, (), (), none), "text", column(held.x), "text", column(held.y), held.domains)
-    arrays = {"x": held.x, "y": column(held.y) if spec.data_type else np.array(held.y)} | (
+    arrays = {"x": held.x, "y": y if spec.data_type else np.array(held.y)} | (
         {"domain": np.array(held.domains)} if any(held.domains) else {}
     )
     called = dict.fromkeys(arrays, path.name)
     usual: Layout | None = "NHWC" if held.x.dtype == np.uint8 and held.x.shape[-1] == 3 else None  # as decoded
-    return arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, usual, type_name(spec))
+    listing = arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, usual, type_name(spec))
+    listing = with_features(listing, held.features, held.row_ids, held.nameless)
+    return replace(listing, label_columns=held.label_columns)
 
 
 def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:
@@ -151,6 +160,14 @@ def _given(value: Any, what: str, spec: DatasetSpec) -> Returned | None:
     if held.form == "text":
         texts = zip(held.x, held.y, held.domains, strict=True)
         return [{TEXT_COLUMN: x, "answer": y} | ({DOMAIN_COLUMN: name} if name else {}) for x, y, name in texts], None
+    if numbering := [*held.nameless, *held.row_ids]:
+        message = (
+            f"{what} has the column '{numbering[0]}', which looks like the number of the row. Return the table without "
+            "it, or list the columns that are features by `input: [...]` in the dataset."
+        )
+        raise DataError(message)
+    if held.label_columns:
+        raise DataError(f"`label` lists columns of {what}. Return (x, y), y an array (N, C), and name their `classes`.")
     return {"x": held.x, "y": held.y} | ({"domain": held.domains} if any(held.domains) else {}), held.classes
 
 
@@ -188,33 +205,55 @@ def _held(schema: Any, batches: Batches, path: Path, spec: DatasetSpec) -> _Held
     if spec.input is spec.label is None and holds_conversations(Records(path, tuple(head.rows), (), ()), spec):
         said = [row for block in blocks(columns) for row in _rows(block)]
         return _Held("conversations", [row | {DOMAIN_COLUMN: row[domain]} for row in said] if domain else said, [], [])
-    label = label_column(head, spec)
-    others = [name for name in columns if name not in (label, domain)]
+    labelled = label_columns(head, spec)
+    label, several = labelled[0], isinstance(spec.label, tuple)
+    listed = chosen_columns(head, spec, "input")
+    others, nameless = (list(listed), []) if listed else feature_names(columns, (*labelled, domain))
+    named = head.named([name for name in SAMPLE_COLUMNS if name not in map(str.casefold, labelled)])
+    if isinstance(spec.input, str):
+        sample: str | None = spec.input
+    else:
+        sample = None if listed or (named and _is_number(first[named])) else named
     odd = [name for name in others if not _is_number(first[name])]
-    named = head.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
-    sample = chosen_column(head, spec, "input") or (None if named and _is_number(first[named]) else named)
-    if (sample is None and odd and (sample := head.named([TEXT_COLUMN])) is None) or not others:
+    ids_in_words = [] if listed else [name for name in odd if may_number_rows(name)]
+    if sample is None and odd and len(odd) == len(ids_in_words) < len(others):
+        others, nameless = [name for name in others if name not in odd], [*nameless, *odd]
+        odd = []
+    if (sample is None and odd and (listed or (sample := head.named([TEXT_COLUMN])) is None)) or not others:
         raise SourceError([no_sample_column(head, others, (0, odd[0]) if odd else None)])
     labels: list[Any] = []
     domains: list[str] = []
     texts: list[str] = []
+    doubtful: dict[str, list[Any]] = {name: [] for name in others if not listed and may_number_rows(name)}
 
     def samples() -> Iterator[NDArray[Any]]:
         inputs = others if sample is None else [sample]
-        for block in blocks(list(dict.fromkeys([*inputs, label, *([domain] if domain else [])]))):
+        for block in blocks(list(dict.fromkeys([*inputs, *labelled, *([domain] if domain else [])]))):
             start = len(labels)
-            told = _listed(block[label]) if spec.data_type else None  # the type reads them
-            labels.extend(told or _names(block[label], label, classes.get(label), path, start))
+            if several:
+                labels.extend(np.column_stack([_array(block[name], name, spec, path, start) for name in labelled]))
+            elif spec.data_type:
+                labels.extend(_listed(block[label]))  # the type reads them
+            else:
+                labels.extend(_names(block[label], label, classes.get(label), path, start))
             domains.extend(_names(block[domain], domain, classes.get(domain), path, start) if domain else [])
             if sample is not None and isinstance(first[sample][0], str):
                 texts.extend(_names(block[sample], sample, None, path, start))
             else:
                 arrays = [_array(block[name], name, spec, path, start) for name in inputs]
+                for name in doubtful if sample is None else ():
+                    doubtful[name].append(block[name])
                 yield arrays[0] if sample is not None else np.column_stack(arrays).astype(np.float32, copy=False)
 
     x = _mapped(samples(), path)
     form = "arrays" if x is not None else "paths" if texts[0].lower().endswith(PICTURE_SUFFIXES) else "text"
-    return _Held(form, texts if x is None else x, labels, domains or [""] * len(labels), classes.get(label))
+    held = _Held(form, texts if x is None else x, labels, domains or [""] * len(labels), classes.get(label))
+    if several:
+        held = replace(held, label_columns=labelled, classes=None)
+    if sample is not None:
+        return held
+    row_ids = tuple(name for name, values in doubtful.items() if identifies_rows(np.concatenate(values)))
+    return replace(held, features=tuple(others), row_ids=row_ids, nameless=tuple(nameless))
 
 
 def _mapped(blocks: Iterable[NDArray[Any]], path: Path) -> NDArray[Any] | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import DataError
 from ianvs.config.contracts import ContractCase
 from ianvs.config.models.testenv import COMPARISONS
 from ianvs.config.spec import MetricSpec
@@ -54,6 +55,8 @@ class Work:
 def work_of(case: ContractCase) -> Work:
     """The case in Ianvs's terms, which writes below its folder."""
     algorithm, data = case.algorithm, case.testenv.dataset
+    if isinstance(data.label, tuple):
+        raise DataError("`label` lists columns; under `contract: ianvs` it names one. Name that column.")
     return Work(
         paradigm=algorithm.paradigm.name,
         folder=case.folder,

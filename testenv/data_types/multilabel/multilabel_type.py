@@ -12,6 +12,8 @@ from ianvs.base.errors import PluginError, closest, one_line
 from ianvs.base.types import Predictions
 from ianvs.exam.data.arrays import plain_array
 from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.label_cells import split_labels
+from ianvs.exam.data.number_cells import is_class_index
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, one_for_each
 from ianvs.exam.metrics.metric import EvaluationRecord
@@ -19,7 +21,7 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 MultiHot = NDArray[np.uint8]
 _FORMS = (
     "expected an array (N, C) of 0 and 1, or for each sample a list of names or of class indices, or a text with ';' "
-    "between the names"
+    "or the like between the names"
 )
 
 
@@ -30,6 +32,7 @@ class Multilabel(DataType):
     """
 
     name: ClassVar[str] = "multilabel"
+    several_labels: ClassVar[bool] = True
 
     def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[MultiHot, tuple[str, ...]]:
         given = plain_array(given) if hasattr(given, "detach") else given
@@ -37,6 +40,8 @@ class Multilabel(DataType):
             raise ValueError(f"the labels are {given!r:.60}; {_FORMS}.")
         if getattr(given, "ndim", 1) != 1 and given.dtype.kind in "biuf":
             return _of_rows(given, classes)
+        if any(isinstance(label, str) for label in given):
+            given = split_labels(given, None, classes).labels
         sets = [_set_of(label, n) for n, label in enumerate(given)]
         width = len(sets[0] if classes is None else classes) if sets else 0
         if width and all(len(one) == width and all(map(_is_bit, one)) for one in sets):
@@ -113,6 +118,8 @@ def _of_rows(labels: NDArray[Any], classes: Sequence[str] | None) -> tuple[Multi
     if labels.shape[1] != len(names):
         message = f"the labels have {labels.shape[1]} columns for {len(names)} classes ({one_line(names)})"
         raise ValueError(f"{message}; expected a column for each class, in the order of `classes`.")
+    if np.isin(labels, (-1, 1)).all():  # as CelebA writes it
+        labels = labels > 0
     wrong = np.argwhere((labels != 0) & (labels != 1))
     if len(wrong):
         n, c = wrong[0].tolist()
@@ -122,8 +129,6 @@ def _of_rows(labels: NDArray[Any], classes: Sequence[str] | None) -> tuple[Multi
 
 
 def _set_of(label: Any, n: int) -> list[Any]:
-    if isinstance(label, str):
-        return [part.strip() for part in label.split(";") if part.strip()]
     if not isinstance(label, Iterable) or getattr(label, "ndim", 1) == 0:
         shown = label.item() if hasattr(label, "item") else label
         raise ValueError(f"sample {n} has {shown!r:.60}; expected a list: [{shown!r:.60}], or [] for no label.")
@@ -139,7 +144,7 @@ def _names_in(sets: Sequence[Sequence[Any]]) -> tuple[str, ...]:
     found = {label for one in sets for label in one}
     if any(isinstance(label, str) for label in found):
         names = {str(label) for label in found}
-        return tuple(sorted(names, key=int if all(name.isdecimal() for name in names) else None))
+        return tuple(sorted(names, key=int if all(map(is_class_index, names)) else None))
     return tuple(map(str, range(max((int(label) for label in found if isinstance(label, Integral)), default=-1) + 1)))
 
 
@@ -147,7 +152,7 @@ def _index(label: Any, position: dict[str, int], n: int) -> int:
     """Class index of a name, or of an index, which a file may hold as text."""
     if isinstance(label, str) and label in position:
         return position[label]
-    index = int(label) if isinstance(label, str) and label.isdecimal() else label
+    index = int(label) if isinstance(label, str) and is_class_index(label) else label
     if isinstance(index, str):
         there = f"There are: {one_line(list(position))}."
         raise ValueError(f"sample {n} has '{label}', which is no class.{closest(label, position)} {there}")

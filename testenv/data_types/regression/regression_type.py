@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
+from ianvs.exam.data.number_cells import number_of
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, one_for_each
 
@@ -24,7 +25,9 @@ class Regression(DataType):
         try:
             array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
             if array.dtype == object:  # a column of numbers or of lists of them
-                array = np.array(array.tolist())
+                array = np.array([number_of(one) if isinstance(one, str) else one for one in array.tolist()])
+            elif array.dtype.kind == "U":
+                array = np.vectorize(number_of, otypes=[np.float64])(array)
             numbers = array.astype(np.float64)
         except (ValueError, TypeError):
             raise ValueError(_first_odd(given)) from None
@@ -68,7 +71,7 @@ def _first_odd(given: Any) -> str:
     shapes = set()
     for n, label in enumerate(given if hasattr(given, "__iter__") else [given]):
         try:
-            shapes.add(np.asarray(label, dtype=np.float64).shape)
+            shapes.add(np.asarray(number_of(label) if isinstance(label, str) else label, dtype=np.float64).shape)
         except (ValueError, TypeError):
             return f"sample {n} has {label!r:.60}; expected a number, or a list of numbers."
         if len(shapes) > 1:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data import large_tables, tables
+from ianvs.exam.data import large_csv, large_tables, tables
 from ianvs.exam.data.listing import SourceError
 from tests.edits import edited
 
@@ -19,7 +19,7 @@ from tests.edits import edited
 @pytest.fixture
 def any_size(monkeypatch):
     """Small files count as large ones."""
-    monkeypatch.setattr(tables, "WORTH_PANDAS", 0)
+    monkeypatch.setattr(large_csv, "WORTH_PANDAS", 0)
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
 
 
@@ -76,7 +76,7 @@ def test_a_table_is_read_the_same_quickly_and_with_care(name, tmp_path, monkeypa
     path = tmp_path / "table.csv"
     path.write_bytes(TABLES[name].encode())
     with_care = outcome(path)
-    monkeypatch.setattr(tables, "WORTH_PANDAS", 0)
+    monkeypatch.setattr(large_csv, "WORTH_PANDAS", 0)
     np.testing.assert_equal(outcome(path), with_care)
 
 
@@ -85,7 +85,7 @@ def test_plain_numbers_are_read_quickly(name, tmp_path, any_size):
     path = tmp_path / "table.csv"
     path.write_text(TABLES[name])
     texts = ["label", "domain"] if "domain" in TABLES[name] else ["label"]
-    assert tables.read_numbers(path, texts) is not None
+    assert large_csv.read_numbers(path, texts) is not None
 
 
 @pytest.fixture

@@ -30,7 +30,13 @@ from ianvs.config.strict_yaml import Document, Steps
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
 """Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
 
-_OF_FILES = {"label", "input", "domain", *(f"{part}_{ending}" for part in ("train", "test") for ending in _FORMS)}
+_OF_FILES = {
+    "label",
+    "input",
+    "domain",
+    "label_separator",
+    *(f"{part}_{ending}" for part in ("train", "test") for ending in _FORMS),
+}
 """Keys of a dataset in files that a built-in source may have as options."""
 
 _TEST_PARTS = ("test", "val", "valid", "validation")  # below a root, the first that is there
@@ -127,6 +133,22 @@ Collections = Annotated[
 ]
 """Names of collections of samples, such as ImageNet-21k: one, or a list."""
 
+def _column_names(given: str | list[str]) -> str | tuple[str, ...]:
+    if isinstance(given, str):
+        return given
+    if twice := next((name for name in given if given.count(name) > 1), None):
+        raise ValueError(f"the column '{twice}' is listed twice. Keep one.")
+    return tuple(given)
+
+
+ColumnNames = Annotated[
+    str | tuple[str, ...] | None,
+    ReadAs(text=Name, list=Annotated[list[Annotated[Name, BeforeValidator(class_name)]], NotEmpty]),
+    AfterValidator(_column_names),
+    absent_is(None),
+]
+"""The name of a column of a table, or a list of names."""
+
 _Names = Several[Annotated[str, BeforeValidator(class_name)]]
 ClassNames = Annotated[
     tuple[str, ...] | Mapping[str, tuple[str, ...]],
@@ -190,8 +212,10 @@ class DatasetSpec(PlacedSpec):
     train_url: InitVar[Sources] = ()
     test_url: InitVar[Sources] = ()
     data_type: DataTypeSpec | None = None  # None: told by the form of the labels
-    label: Name | None = None  # the label's column in a table
-    input: Name | None = None  # the samples' column in a table
+    label: ColumnNames = None  # the label's column in a table, or columns: one a class, or one a number
+    input: ColumnNames = None  # the samples' column in a table, or the columns of numbers that are its features
+    # What parts several labels in one cell of a table, "none" where they are not parted; None: told by the labels.
+    label_separator: Name | None = None
     # The folder of the pictures of conversations, None: beside their file; or "ignore" leaves them out.
     pictures: Annotated[Path | Literal["ignore"] | None, BeforeValidator(_pictures)] = None
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one

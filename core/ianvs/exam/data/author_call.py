@@ -15,11 +15,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypedDict
 
+from numpy.typing import NDArray
+
 from ianvs.base.errors import IanvsError, Place, PluginError
 from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import DatasetSpec, DataTypeSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
+from ianvs.exam.data.label_cells import split_labels
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.returned import store_returned
 from ianvs.exam.data.typed_labels import ReadLabels, label_reader
@@ -28,7 +31,12 @@ from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
-_COLUMNS = ("label", "input", "domain")  # keys that name columns of a table, unless the function has them as options
+_COLUMNS = (
+    "label",
+    "input",
+    "domain",
+    "label_separator",
+)  # keys on the columns of a table, unless the function has them as options
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
 _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
@@ -86,6 +94,7 @@ def call_function(question: Question) -> Answer:
         takes = constructor_parameters(loaded.target)
         options = question["options"]
         named: dict[str, Any] = {key: options.pop(key) for key in _COLUMNS if key in options and key not in takes.names}
+        named |= {key: tuple(names) for key, names in named.items() if isinstance(names, list)}
         if wrong := list(_wrong_options(name, takes, question)):
             return _refused(*wrong)
         offered = {key: value for key, value in question["offered"].items() if key in takes.names}
@@ -114,8 +123,15 @@ def _reader(question: Question) -> ReadLabels | None:
     of, given = question["data_type"], question["classes"]
     if of is None:
         return None
-    read_labels = label_reader(of)
-    return lambda y, classes: read_labels(y, classes if given is None else tuple(given))
+    reader = label_reader(of)
+    separator = question["options"].get("label_separator")
+
+    def read_labels(y: object, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
+        if reader.several_labels and isinstance(separator, str) and hasattr(y, "__iter__"):
+            y = split_labels(list(y), separator, classes).labels
+        return reader.read(y, classes if given is None else tuple(given))
+
+    return read_labels
 
 
 def _refused(*wrong: tuple[str, str, int]) -> Answer:

@@ -16,7 +16,7 @@ from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.contents import Say, contents
 from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.listing import Listing, column
-from ianvs.exam.data.sources import PARTS, read_part, sources_of
+from ianvs.exam.data.sources import PARTS, read_part, read_parts, sources_of
 from ianvs.exam.data.table_forms import source_files
 from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
@@ -48,6 +48,8 @@ def files_fingerprint(
 
     Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
     """
+    if listings is None and not all(_packed(spec, part) for part in PARTS):
+        listings = read_parts(spec)  # together: which columns they have is decided for both
     known = zip(PARTS, listings or (None, None), strict=True)
     found = {part: _part(spec, part, cache_dir, listing, say) for part, listing in known}
     return settings_digest(spec, {**found, **type_facts(spec)})
@@ -67,6 +69,12 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
     return digest_of({"version": VERSION, **settings, **facts})
 
 
+def _packed(spec: DatasetSpec, part: str) -> bool:
+    """Whether a part is in files of arrays alone, which name no other files."""
+    sources = sources_of(spec, part)
+    return bool(sources) and all(one.path.suffix.lower() in PACKED and one.path.is_file() for one in sources)
+
+
 def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None, say: Say) -> dict[str, object]:
     sources = sources_of(spec, part)
     held = [[os.fspath(path) for path in source_files(source.path)] for source in sources]
@@ -75,8 +83,7 @@ def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None
     described = [
         [source.domain, *(contents.get(path) for path in paths)] for source, paths in zip(sources, held, strict=True)
     ]
-    if sources and all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources):
-        # They name no other files: no need to unpack them more than once, ever, for the shape of their arrays.
+    if _packed(spec, part):  # no need to unpack them more than once, ever, for the shape of their arrays
         memo = cache_dir / "layouts" / f"{digest_of([part, described, spec.layout])[:32]}.json"
         layout: str | None = read_memo(memo) if listing is None else listing.layout
         if layout is None:

@@ -17,6 +17,7 @@ from ianvs.base.errors import Problem, closest, one_line
 from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, summary
+from ianvs.exam.data.number_cells import is_class_index
 
 IGNORED = 255  # "no class" in label pictures, whatever number their files use
 
@@ -128,7 +129,7 @@ class _Table(dict[str, int]):
 
     def __missing__(self, token: str) -> int:
         named = token in self.names
-        position = self.names.index(token) if named else int(token) if _is_integer(token) else -1
+        position = self.names.index(token) if named else int(token) if is_class_index(token) else -1
         self[token] = self._classes[position] if 0 <= position < len(self.names) else -1
         return self[token]
 
@@ -147,7 +148,7 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     if all(listing.label_form != "class" for listing in listings):
         return ()
     names = {token for listing in listings for token in listing.labels}
-    integers = {name for name in names if _is_integer(name)}
+    integers = {name for name in names if is_class_index(name)}
     if integers and integers != names:
         first = listings[0].labels[0]
         listing, i = next(
@@ -177,7 +178,3 @@ def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     names = tuple(dict.fromkeys(name for domain in used for name in given[domain]))
     index = {name: position for position, name in enumerate(names)}
     return ClassLists(names, {domain: tuple(index[name] for name in given[domain]) for domain in used})
-
-
-def _is_integer(token: str) -> bool:
-    return token.removeprefix("-").isdecimal()

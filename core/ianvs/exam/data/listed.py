@@ -78,8 +78,15 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
 
 
 def reader_warnings(parts: Parts) -> list[Problem]:
-    """Warnings of the readers of the files of both parts, each once."""
-    return list(dict.fromkeys(warning for listing in parts for warning in listing.warnings))
+    """What was read otherwise than the author may think, each once although both parts say it."""
+    by_message = {warning.message: warning for listing in reversed(parts) for warning in reversed(listing.warnings)}
+    return list(reversed(by_message.values()))
+
+
+def _note(warning: Problem) -> str:
+    """A warning as a note of the dataset, which names a file by its name alone: reports are read elsewhere."""
+    place = warning.place
+    return f"{place.file.name}{f':{place.line}' if place.line else ''}: {warning.message}" if place else warning.message
 
 
 def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[Problem]:
@@ -132,8 +139,8 @@ def load_listed(
     notes = [note for part, one in told for note in notes_of(one.x.tolist(), part)]
     notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
     require_value_range(parts, spec)
-    notes += [str(warning) for warning in reader_warnings(parts)]
-    notes += [str(warning) for listing in parts for warning in _warnings_of_type(listing, spec)]
+    notes += map(_note, reader_warnings(parts))
+    notes += [_note(warning) for listing in parts for warning in _warnings_of_type(listing, spec)]
     spec = replace(spec, storage="encoded" if stays_encoded(parts, spec) else "decoded")
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")

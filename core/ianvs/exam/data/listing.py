@@ -53,6 +53,9 @@ class Listing:
     marks: tuple[str, ...] = ()  # what a later version reads of the same files; part of what they are
     # Of texts, (N,) by the names of Samples' columns: what else is written of each, "" for nothing.
     about: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    features: tuple[str, ...] = ()  # names of the columns of `x`, of a table of numbers
+    row_ids: tuple[str, ...] = ()  # those of `features` whose name and values are those of a row number
+    label_columns: tuple[str, ...] = ()  # names of the columns of `labels` (N, C), of a table that has several
     warnings: tuple[Problem, ...] = ()  # of the reader of the files, each with its place
     layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
 
@@ -116,6 +119,7 @@ def join(listings: Sequence[Listing]) -> Listing:
         about=_about(listings),
         warnings=tuple(warning for one in listings for warning in one.warnings),
         marks=tuple(sorted({mark for one in listings for mark in one.marks})),
+        row_ids=tuple(name for name in first.row_ids if all(name in one.row_ids for one in listings)),
         layout=" and ".join(dict.fromkeys(one.layout for one in listings)),
     )
 

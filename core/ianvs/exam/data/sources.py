@@ -16,14 +16,16 @@ from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import PACKED, read_arrays
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
+from ianvs.exam.data.csv_headers import csv_header
 from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.domains import assign_domains, select_domains
 from ianvs.exam.data.index import COMPRESSED, LISTS, PICTURE_SUFFIXES, WITH_FIELDS, read_lines, suffix_of
 from ianvs.exam.data.listing import Listing, SourceError, all_different, column, join
 from ianvs.exam.data.records import read_records
+from ianvs.exam.data.row_numbers import aligned, without_row_numbers
 from ianvs.exam.data.split import stratified_split
 from ianvs.exam.data.table_forms import table_form, table_forms
-from ianvs.exam.data.tables import csv_header, read_csv, read_table
+from ianvs.exam.data.tables import read_csv, read_table
 from ianvs.exam.data.typed_labels import type_name, typed
 
 PARTS = ("train", "test")
@@ -39,11 +41,11 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
         train, test = _each(lambda part: _read_whole(spec, part), PARTS)
-        return typed((train, test), spec)
+        return typed(without_row_numbers((train, test), spec), spec)
     whole = _read_whole(spec, "train")
     classes = whole.label_form == "class" and spec.data_type is None
     kept, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
-    return typed((whole.take(kept), whole.take(taken)), spec)
+    return typed(without_row_numbers((whole.take(kept), whole.take(taken)), spec), spec)
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
@@ -75,6 +77,8 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
     if not listings:
         message = f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`"
         raise SourceError([Problem(f"{message}, or a built-in source by `name`.", spec.place)])
+    if all(one.features for one in listings):
+        listings = [aligned(one, listings[0]) for one in listings]
     return select(join(listings), spec, part)
 
 

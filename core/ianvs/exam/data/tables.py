@@ -5,9 +5,6 @@ Large csv files of plain numbers are read column by column; anything unusual in 
 
 import csv
 import io
-import sys
-import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines, files_listing, read_text, stem_of, suffix_of, text_lines
+from ianvs.exam.data.csv_headers import column_names, column_place, delimiter_of, yaml_list
+from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines, files_listing, read_text, stem_of
+from ianvs.exam.data.large_csv import read_numbers
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
+from ianvs.exam.data.number_cells import number_of
 from ianvs.exam.data.records import Records
+from ianvs.exam.data.row_numbers import feature_names, identifies_rows, left_out, may_number_rows
 
 SAMPLE_COLUMNS = ("image", "path", "file", "x", "img", "pixel_values")
 LABEL_COLUMNS = ("label", "y", "target", "class", "answer", "labels")
@@ -61,63 +62,107 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     if records is None and (quickly := _numbers_of_csv(source.path, spec)) is not None:
         return quickly
     table = _of_records(read_csv(source.path) if records is None else records)
-    label = label_column(table, spec)
-    values = table.values(label)
-    labels = [token(value) for value in values] if spec.data_type is None else [""] * len(values)
+    columns = label_columns(table, spec)
+    written = _label_numbers(table, columns) if isinstance(spec.label, tuple) else column(table.values(columns[0]))
+    labels = [token(value) for value in written] if spec.data_type is None else [""] * len(written)
     empty = [table.place(row) for row, token in enumerate(labels) if not token]
     if empty and spec.data_type is None:
-        raise SourceError(summary([Problem(f"the column '{label}' is empty.", place) for place in empty]))
+        raise SourceError(summary([Problem(f"the column '{columns[0]}' is empty.", place) for place in empty]))
     domain = domain_column(table, spec)
     domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
-    features = [name for name in table.columns if name not in (label, domain)]
-    chosen = chosen_column(table, spec, "input")
-    features = features if chosen is None else [chosen]
-    sample = chosen or table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
-    written = column(labels if spec.data_type is None else values)
+    listed = chosen_columns(table, spec, "input")
+    chosen = listed[0] if isinstance(spec.input, str) else None
+    features, nameless = (list(listed), []) if listed else feature_names(table.columns, (*columns, domain))
+    sample = chosen or table.named([name for name in SAMPLE_COLUMNS if name not in map(str.casefold, columns)])
+    shown = column(labels) if spec.data_type is None else written
+    row_ids = [] if listed else [name for name in features if _identifies_rows(table, name)]
+    texts = [name for name in row_ids if _numbers(table, [name])[0] is None]
+    if len(texts) < len(features):
+        features = [name for name in features if name not in texts]
+        nameless += texts
     numbers, odd = _numbers(table, features)
     text = table.named([TEXT_COLUMN]) if sample is None else None
     if chosen is not None and numbers is None and not str(table.rows[0].get(chosen)).lower().endswith(PICTURE_SUFFIXES):
         text = chosen
     if text is not None:
-        listing = table_listing(table, "text", column(table.values(text)), "text", column(values), domains)
+        listing = table_listing(table, "text", column(table.values(text)), "text", shown, domains)
         about = {to: _written(table, name) for name, to in ABOUT.items() if name in table.columns and name != text}
         return replace(listing, about=about, marks=tuple(about))
     if numbers is not None:
-        return table_listing(table, "arrays", numbers, "class", written, domains)
-    if sample is None:
+        listing = table_listing(table, "arrays", numbers, "class", shown, domains)
+        listing = with_features(listing, features, row_ids, nameless)
+        return replace(listing, label_columns=columns if written.ndim == 2 else ())
+    if sample is None or isinstance(spec.input, tuple):
         raise SourceError([no_sample_column(table, features, odd)])
     paths = [str(value).strip() for value in table.values(sample)]
     listing = files_listing(table.path, spec, paths, labels, table.lines, domains)
-    return listing if spec.data_type is None else replace(listing, labels=written)
+    if spec.data_type is None:
+        return listing
+    return replace(listing, labels=written, label_columns=columns if written.ndim == 2 else ())
 
 
 def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
     """What `read_table` lists of a large csv of numbers; None for any other, and where it can't be read, which the
     careful reader tells."""
-    if path.suffix.lower() != ".csv":
+    if path.suffix.lower() != ".csv" or isinstance(spec.label, tuple) or isinstance(spec.input, str):
         return None
     try:
         with path.open("rb") as file:
             header = file.readline().decode("utf-8-sig", "replace")
     except OSError:
         return None
-    bare = Table(path, tuple(name.strip() for name in header.split(",")), (), (1,))
+    bare = Table(path, column_names(header.split(",")), (), (1,))
     try:
         label, domain = label_column(bare, spec), domain_column(bare, spec)
+        listed = chosen_columns(bare, spec, "input")
     except SourceError:
         return None
-    if (
-        spec.input is not None
-        or bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]) is not None
-    ):
+    if not listed and bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]):
         return None
-    found = read_numbers(path, [label, *([domain] if domain else [])])
+    features, nameless = (list(listed), []) if listed else feature_names(bare.columns, (label, domain))
+    doubtful = [] if listed else [name for name in features if may_number_rows(name)]
+    found = read_numbers(path, [label, *([domain] if domain else [])], features, doubtful)
     if found is None:
         return None
-    numbers, texts = found
-    table = replace(bare, lines=np.arange(2, len(numbers) + 2, dtype=np.int64))
-    domains = texts[domain] if domain else [""] * len(numbers)
-    return table_listing(table, "arrays", numbers, "class", texts[label], domains)
+    table = replace(bare, lines=np.arange(2, len(found.numbers) + 2, dtype=np.int64))
+    domains = found.texts[domain] if domain else [""] * len(found.numbers)
+    listing = table_listing(table, "arrays", found.numbers, "class", found.texts[label], domains)
+    row_ids = [name for name in doubtful if identifies_rows(found.exact[name])]
+    return with_features(listing, features, row_ids, nameless)
+
+
+def _identifies_rows(table: Table, name: str) -> bool:
+    return may_number_rows(name) and identifies_rows([row.get(name) for row in table.rows])
+
+
+def _label_numbers(table: Table, columns: Sequence[str]) -> NDArray[np.float64]:
+    """(N, C) numbers of the columns that `label` lists. Raises SourceError."""
+    rows: list[list[float]] = []
+    problems: list[Problem] = []
+    for index, cells in enumerate(zip(*map(table.values, columns), strict=True)):
+        try:
+            rows.append([_truth(cell) for cell in cells])
+        except (TypeError, ValueError):
+            name, cell = next((name, cell) for name, cell in zip(columns, cells, strict=True) if not _is_truth(cell))
+            message = f"the column '{name}' of `label` holds {str(cell).strip()!r}; expected a number, such as 0 or 1."
+            problems.append(Problem(message, table.place(index)))
+    if problems:
+        raise SourceError(summary(problems))
+    return np.array(rows, dtype=np.float64)
+
+
+def _truth(cell: object) -> float:
+    words = {"true": 1.0, "false": 0.0}  # as pandas writes them
+    word = cell.strip().casefold() if isinstance(cell, str) else ""
+    return words[word] if word in words else number_of(cell)
+
+
+def _is_truth(cell: object) -> bool:
+    try:
+        _truth(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def table_listing(
@@ -129,13 +174,52 @@ def table_listing(
     return Listing(form, x, label_form, labels, ids, known, (table.path,), np.zeros(count, dtype=np.int64), lines)
 
 
+def with_features(listing: Listing, features: Sequence[str], row_ids: Sequence[str], gone: Sequence[str]) -> Listing:
+    """`listing` of a table of numbers with the names of its columns. gone: those that are left out for their names."""
+    places = [column_place(listing.sources[0], name, int(listing.lines[0])) for name in gone]
+    return replace(
+        listing,
+        features=tuple(features),
+        row_ids=tuple(name for name in row_ids if name in features),
+        warnings=tuple(left_out(name, features, place) for name, place in zip(gone, places, strict=True)),
+        marks=tuple(f"without {name}" for name in gone),
+    )
+
+
+def chosen_columns(table: Table, spec: DatasetSpec, key: str) -> tuple[str, ...]:
+    """The columns that the dataset names by its `key`, () where it names none. Raises SourceError."""
+    given: str | tuple[str, ...] | None = getattr(spec, key)
+    names = (given,) if isinstance(given, str) else tuple(given or ())
+    problems = []
+    for name in names:
+        if name not in table.columns:
+            message = f"{table.path.name} has no column '{name}'. It has: {one_line(table.columns)}."
+            problems.append(Problem(message + closest(name, table.columns), spec.places.get(key)))
+    if problems:
+        raise SourceError(problems)
+    return names
+
+
 def chosen_column(table: Table, spec: DatasetSpec, key: str) -> str | None:
-    """The column that the dataset names by its `key`, None where it has none."""
-    name: str | None = getattr(spec, key)
-    if name is None or name in table.columns:
-        return name
-    message = f"{table.path.name} has no column '{name}'. It has: {one_line(table.columns)}."
-    raise SourceError([Problem(message + closest(name, table.columns), spec.places.get(key))])
+    """The one column that the dataset names by its `key`, None where it has none. Raises SourceError for several."""
+    names = chosen_columns(table, spec, key)
+    if len(names) > 1:
+        message = f"`{key}` lists {len(names)} columns; {table.path.name} has one for it. Name that column."
+        raise SourceError([Problem(message, spec.places.get(key))])
+    return names[0] if names else None
+
+
+def label_columns(table: Table, spec: DatasetSpec) -> tuple[str, ...]:
+    """The column that holds the label, or those that `label` lists. Raises SourceError."""
+    if not isinstance(spec.label, tuple):
+        return (label_column(table, spec),)
+    if spec.data_type is None:
+        message = (
+            "`label` lists columns, and the dataset does not say what they hold. Add `data_type: multilabel` for a "
+            "column of 0 and 1 for each class, or `data_type: regression` for numbers."
+        )
+        raise SourceError([Problem(message, spec.places.get("label"))])
+    return chosen_columns(table, spec, "label")
 
 
 def label_column(table: Table, spec: DatasetSpec) -> str:
@@ -144,10 +228,23 @@ def label_column(table: Table, spec: DatasetSpec) -> str:
         near = next((hint for name in table.columns if (hint := closest(name, LABEL_COLUMNS))), "")
         message = (
             f"no column holds the label: expected one of {', '.join(LABEL_COLUMNS)}, found {one_line(table.columns)}."
-            f"{near} Or name the column by `label` in the dataset."
+            f"{near}{_of_bits(table, spec)} Or name the column by `label` in the dataset."
         )
         raise SourceError([Problem(message, Place(table.path, 1, 1) if table.lines[0] else Place(table.path))])
     return found
+
+
+def _of_bits(table: Table, spec: DatasetSpec) -> str:
+    """How to say that columns of 0 and 1 are the classes, "" where there are none."""
+    bits = [name for name in table.columns if all(_is_bit(row.get(name)) for row in table.rows)]
+    if len(bits) < 2 or not table.rows:
+        return ""
+    added = "" if spec.data_type else " and `data_type: multilabel`"
+    return f" If {bits[0]} to {bits[-1]}, of 0 and 1, are a class each: `label: {yaml_list(bits, len(bits))}`{added}."
+
+
+def _is_bit(cell: object) -> bool:
+    return _is_truth(cell) and _truth(cell) in (-1.0, 0.0, 1.0)
 
 
 def domain_column(table: Table, spec: DatasetSpec) -> str | None:
@@ -174,12 +271,13 @@ def _numbers(table: Table, features: Sequence[str]) -> tuple[NDArray[np.float32]
     if not features:
         return None, None
     try:
-        return np.array([[float(row[name]) for name in features] for row in table.rows], dtype=np.float32), None
+        with np.errstate(over="ignore"):  # what float32 can't hold is infinite, which is told
+            return np.array([[number_of(row[name]) for name in features] for row in table.rows], dtype=np.float32), None
     except (KeyError, TypeError, ValueError):
         for index, row in enumerate(table.rows):
             for name in features:
                 try:
-                    float(row[name])
+                    number_of(row[name])
                 except (KeyError, TypeError, ValueError):
                     return None, (index, name)
         raise
@@ -192,19 +290,9 @@ def token(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def csv_header(path: Path) -> tuple[str, ...]:
-    """The names of the columns of a csv or tsv file. Raises SourceError for a file that can't be read."""
-    names = next(csv.reader(text_lines(path), delimiter=_delimiter(path)), [])
-    return tuple(name.strip() for name in names)
-
-
-def _delimiter(path: Path) -> str:
-    return "\t" if suffix_of(path) == ".tsv" else ","
-
-
 def read_csv(path: Path) -> Records:
     """The rows of a csv or tsv file, each by the names of its columns, as texts. Raises SourceError."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter=_delimiter(path))
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter=delimiter_of(path))
     rows: list[Mapping[str, str]] = []
     lines: list[int] = []
     problems: list[Problem] = []
@@ -214,7 +302,7 @@ def read_csv(path: Path) -> Records:
             if not any(cell.strip() for cell in cells):
                 continue
             if not columns:
-                columns = tuple(cell.strip() for cell in cells)
+                columns = column_names(cells)
                 continue
             if len(cells) != len(columns):
                 message = f"{len(cells)} cells, but the header names {len(columns)} columns ({one_line(columns)})."
@@ -245,69 +333,3 @@ def _checked(table: Table, problems: Sequence[Problem]) -> Table:
     if not table.rows:
         raise SourceError([Problem("has no samples.", Place(table.path))])
     return table
-
-
-WORTH_PANDAS = 2**20  # bytes; loading pandas for less would cost more than it saves
-_BLOCK = 1 << 24  # bytes that are parsed at a time
-
-
-def read_numbers(path: Path, texts: Sequence[str]) -> tuple[NDArray[np.float32], dict[str, NDArray[np.object_]]] | None:
-    """The cells of a csv whose columns, but for `texts`, hold numbers; each line after the header is a row.
-
-    (N, D) numbers in the order of the file's columns, in a map of a file that has no name; and of each of `texts` the
-    (N,) stripped cells. It is read a block at a time.
-
-    None for a small file, and one that holds quotes, blank or uneven lines, empty cells, or a cell that is no number:
-    Python's own csv module and float() say what is wrong with it, and where.
-    """
-    if path.stat().st_size < WORTH_PANDAS:
-        return None
-    cells: dict[str, list[str]] = {name: [] for name in texts}
-    count = 0
-    with path.open("rb") as file, tempfile.TemporaryFile() as numbers:
-        columns = [name.strip() for name in file.readline().decode("utf-8-sig", "replace").split(",")]
-        if len(set(columns)) != len(columns) or not all(columns) or not set(texts) < set(columns):
-            return None
-        while block := file.read(_BLOCK):
-            found = _numbers_in(block + file.readline(), columns, texts)
-            if found is None:
-                return None
-            found[0].tofile(numbers)
-            count += len(found[0])
-            for name in texts:
-                cells[name] += found[1][name]
-        if not count:
-            return None
-        numbers.flush()
-        kept = np.memmap(numbers, np.float32, "r", shape=(count, len(columns) - len(texts)))
-    return kept, {name: np.array(held, object) for name, held in cells.items()}
-
-
-def _numbers_in(
-    block: bytes, columns: Sequence[str], texts: Sequence[str]
-) -> tuple[NDArray[np.float32], dict[str, list[str]]] | None:
-    """Of whole lines, as `read_numbers`."""
-    if b'"' in block or b"\r" in block.replace(b"\r\n", b"\n"):
-        return None
-    features = [place for place, name in enumerate(columns) if name not in texts]
-    try:
-        with warnings.catch_warnings(), tempfile.NamedTemporaryFile() as file:
-            warnings.simplefilter("error")
-            file.write(block)
-            file.flush()
-            numbers = np.loadtxt(  # parses numbers as float() does, to the last bit; much faster by a file's name
-                file.name, np.float64, comments=None, delimiter=",", usecols=features, ndmin=2, encoding="utf-8"
-            ).astype(np.float32)
-            import pandas
-
-            frame = pandas.read_csv(
-                io.BytesIO(block), header=None, names=list(columns), index_col=False, usecols=list(texts),
-                dtype="object", keep_default_na=False, na_values=[], skip_blank_lines=False, encoding="utf-8",
-            )  # fmt: skip
-            cells = {name: [sys.intern(str(cell).strip()) for cell in frame[name].tolist()] for name in texts}
-    except (ValueError, Warning):
-        return None
-    lines = block.count(b"\n") + (not block.endswith(b"\n"))
-    if len(numbers) != lines or block.count(b",") != lines * (len(columns) - 1):
-        return None
-    return (numbers, cells) if all(all(column) for column in cells.values()) else None

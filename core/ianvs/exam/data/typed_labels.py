@@ -1,51 +1,108 @@
 """Labels of a data type that the testenv says (`data_type`): the type itself reads them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, PluginError, Problem
+from ianvs.base.errors import Place, PluginError, Problem, one_line
 from ianvs.config.spec import DatasetSpec, DataTypeSpec
-from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.label_cells import DOCUMENTED, UnclearLabelsError, split_labels
+from ianvs.exam.data.listing import Listing, SourceError, column
 from ianvs.plugins.loader import load_once
 from ianvs.plugins.source import source_of
 
 DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
+Parts = tuple[Listing, Listing]  # training, test
 ReadLabels = Callable[[object, tuple[str, ...] | None], tuple[NDArray[Any], tuple[str, ...]]]
 """Makes the column `y`, and the names of the classes, of labels as they were returned. Raises ValueError."""
 
 
-def label_reader(of: DataTypeSpec) -> ReadLabels:
-    """`read` of a data type. Raises PluginError."""
-    read: ReadLabels = load_once(_url(of), of.name, DATA_TYPES).target().read
-    return read
+class LabelReader(Protocol):
+    """What of a data type reads labels."""
+
+    several_labels: bool
+    read: ReadLabels
 
 
-def typed(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
+def label_reader(of: DataTypeSpec) -> LabelReader:
+    """The data type. Raises PluginError."""
+    found: LabelReader = load_once(_url(of), of.name, DATA_TYPES).target()
+    return found
+
+
+def typed(parts: Parts, spec: DatasetSpec) -> Parts:
     """The training and the test part of files, labels read by the data type that `spec` says, if it says one.
 
     Names of classes that are given nowhere are found in both parts. Raises SourceError, with the line of the
     first sample that is wrong where there are lines.
     """
     if (of := spec.data_type) is None:
+        _refuse_separator(spec)
         return parts
     place = of.place  # where a type that is not there is told, too
     if isinstance(spec.classes, Mapping):
         raise SourceError([Problem("`classes` of a domain each are for samples with one class. List all.", place)])
     try:
-        read = label_reader(of)
+        reader = label_reader(of)
     except PluginError as error:
         raise SourceError([Problem(str(error), place)]) from None
     names = spec.classes or parts[0].classes
+    if not reader.several_labels:
+        _refuse_separator(spec)
+    elif columns := parts[0].label_columns:
+        names = spec.classes or columns
+        parts = _ordered(parts[0], names, spec), _ordered(parts[1], names, spec)
+    else:
+        parts = _split(parts, names, spec)
     if names is None:
         with suppress(ValueError):  # which one of the parts will say
-            _, names = read(np.concatenate([listing.labels for listing in parts]), None)
-    train, test = (_read(listing, read, names, of.name) for listing in parts)
+            _, names = reader.read(np.concatenate([listing.labels for listing in parts]), None)
+    train, test = (_read(listing, reader.read, names, of.name) for listing in parts)
     return train, test
+
+
+def _refuse_separator(spec: DatasetSpec) -> None:
+    if spec.label_separator is not None:
+        message = "`label_separator` is for samples with several labels. Add `data_type: multilabel`, or take it out."
+        raise SourceError([Problem(message, spec.places.get("label_separator", spec.place))])
+
+
+def _ordered(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:
+    """`listing` with a column of its labels for each of `names`, in that order. Raises SourceError."""
+    columns = listing.label_columns
+    if {*columns} != {*names}:
+        message = f"`classes` lists {one_line(names)}, `label` the columns {one_line(columns)}. Make them the same."
+        raise SourceError([Problem(message, spec.places.get("classes", spec.place))])
+    return replace(listing, labels=listing.labels[:, [columns.index(name) for name in names]])
+
+
+def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Parts:
+    """The parts with a list of labels for each cell of text, split alike. Raises SourceError."""
+    train, test = parts
+    if any(listing.labels.ndim > 1 for listing in parts):
+        return parts
+    cells = [*train.labels.tolist(), *test.labels.tolist()]
+    try:
+        found = split_labels(cells, spec.label_separator, names)
+    except UnclearLabelsError as unclear:
+        raise SourceError([Problem(str(unclear), _place(parts, unclear.index))]) from None
+    if spec.label_separator is None and found.remark:
+        remark = Problem(found.remark, _place(parts, found.index), warning=True)
+        train = replace(train, warnings=(*train.warnings, remark))
+    if found.separator != DOCUMENTED:
+        train = replace(train, marks=(*train.marks, f"labels by {found.separator}"))
+    return (
+        replace(train, labels=column(found.labels[: len(train)])),
+        replace(test, labels=column(found.labels[len(train) :])),
+    )
+
+
+def _place(parts: Parts, index: int) -> Place:
+    return parts[0].place(index) if index < len(parts[0]) else parts[1].place(index - len(parts[0]))
 
 
 def _read(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, of: str) -> Listing:

@@ -27,6 +27,7 @@ class DataType:
     name: what `data_type` in a dataset calls it. batch_limit: samples that are asked in one call, which bounds the
     memory that it takes; None: all of a test set. probes: whether a linear probe can be fitted to the labels.
     stores_truth: whether all true labels are stored with the exam; else a metric that reads them needs the data.
+    several_labels: whether a sample may be of several classes: a table has them in one cell or a column for each class.
     own_extras: names of what it keeps beside the answers. shows: what reports draw of it, "label pictures", "replies"
     or "boxes"; "" is nothing. colours: red, green, blue, of classes that are always drawn in one.
     """
@@ -35,6 +36,7 @@ class DataType:
     batch_limit: ClassVar[int | None] = None
     probes: ClassVar[bool] = False
     stores_truth: ClassVar[bool] = True
+    several_labels: ClassVar[bool] = False
     own_extras: ClassVar[tuple[str, ...]] = ("probe",)
     shows: ClassVar[str] = ""
     colours: ClassVar[Mapping[str, tuple[int, int, int]]] = {}

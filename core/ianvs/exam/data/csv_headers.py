@@ -1,0 +1,55 @@
+"""The header of a csv or tsv file: its columns' names, and where they are."""
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ianvs.base.errors import Place, one_line
+from ianvs.exam.data.index import suffix_of, text_lines
+
+_PLAIN = re.compile(r"(?!(true|false|null)$)[A-Za-z_]\w*", re.ASCII | re.IGNORECASE)
+
+
+def csv_header(path: Path) -> tuple[str, ...]:
+    """The names of the columns of a csv or tsv file. Raises SourceError for a file that can't be read."""
+    return column_names(next(csv.reader(text_lines(path), delimiter=delimiter_of(path)), []))
+
+
+def delimiter_of(path: Path) -> str:
+    return "\t" if suffix_of(path) == ".tsv" else ","
+
+
+def column_names(header: Sequence[str]) -> tuple[str, ...]:
+    """The columns by the cells of a header; those without a name get pandas's, `Unnamed: 0` for the first column."""
+    names = [name.strip() for name in header]
+    for position, name in enumerate(names):
+        if not name:
+            made = f"Unnamed: {position}"
+            while made in names:  # a data frame that was written, read and written again
+                made += ".1"
+            names[position] = made
+    return tuple(names)
+
+
+def column_place(path: Path, name: str, line: int) -> Place:
+    """Where a table names a column: in the header of a csv; else the line of its first record, 0 without lines."""
+    if suffix_of(path) not in (".csv", ".tsv"):
+        return Place(path, line, 1 if line else 0)
+    lines = enumerate(text_lines(path), start=1)
+    number, header = next(((number, text) for number, text in lines if text.strip()), (0, ""))
+    starts, quoted = [0], False
+    for position, character in enumerate(header):
+        quoted ^= character == '"'
+        if character == delimiter_of(path) and not quoted:
+            starts.append(position + 1)
+    names = column_names(next(csv.reader([header], delimiter=delimiter_of(path)), []))
+    known = name in names and names.index(name) < len(starts)
+    return Place(path, number, starts[names.index(name)] + 1 if known else 1)
+
+
+def yaml_list(names: Sequence[str], limit: int = 12) -> str:
+    """A list of columns as a testenv has it, quoted where yaml would read something else; cut after `limit`."""
+    quoted = [name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in names]
+    return f"[{one_line(quoted, limit)}]"

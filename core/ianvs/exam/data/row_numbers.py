@@ -1,0 +1,163 @@
+"""Which numeric columns of a table are features. A row number is none: in a file sorted by class it tells the label.
+
+A column is left out by its name alone where nobody named it (as pandas writes an index), and by its name and its values
+where it is called `id`, `index` or the like. Both parts of a dataset have the same columns, whatever each part holds.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.csv_headers import column_place, yaml_list
+from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.number_cells import number_of
+
+_NAMELESS = re.compile(r"(Unnamed: \d+(_level_\d+)?(\.\d+)*|__index_level_\d+__)?")
+_NUMBERS_ROWS = {
+    *("index", "idx", "row", "rowindex", "rowidx", "rownumber", "rownum", "rowno", "rownr", "rowname", "rownames"),
+    *("sampleindex", "sampleidx", "samplenumber", "level0", "no", "nr", "sno", "slno", "srno", "serialno", "#", "№"),
+    *("serialnumber", "recordnumber", "recno", "obs", "observation", "sample", "record", "entry", "uuid", "guid"),
+}
+"""Names of columns in small letters, without blanks and marks between words."""
+
+_ID = re.compile(r"(?i:(.*[\W_])?(id|ids|uid))|.*[a-z](Id|ID|Uid|UID)")
+_MARKS = re.compile(r"[\s_.\-]+")
+_LISTED = 12  # columns that a message lists
+_WORTH_TELLING = 10  # rows of a part, below which a column that counts them may do so by chance
+
+
+def is_nameless(name: str) -> bool:
+    """Whether nobody named the column: the index of a data frame as pandas writes it, or cells without a header."""
+    return _NAMELESS.fullmatch(name) is not None
+
+
+def may_number_rows(name: str) -> bool:
+    """Whether the column's name is one that people give to row numbers and ids."""
+    folded = _MARKS.sub("", name).casefold()
+    return folded in _NUMBERS_ROWS or _ID.fullmatch(name) is not None
+
+
+def identifies_rows(values: Sequence[Any] | NDArray[Any]) -> bool:
+    """Whether (N,) cells are distinct and no measurement: whole numbers, or text.
+
+    They are compared as written, or in float64: float32 has no two names for 16777216 and 16777217.
+    """
+    if isinstance(values, np.ndarray):
+        whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool((values % 1 == 0).all()))
+        return whole and len(np.unique(values)) == len(values)
+    try:
+        if len(set(values)) != len(values):
+            return False
+    except TypeError:  # lists
+        return False
+    return all(_is_whole_or_text(value) for value in values)
+
+
+def _is_whole_or_text(value: object) -> bool:
+    try:
+        return number_of(value).is_integer()
+    except ValueError:
+        return bool(str(value).strip())
+    except TypeError:
+        return False
+
+
+def feature_names(columns: Sequence[str], reserved: Sequence[str | None]) -> tuple[list[str], list[str]]:
+    """(columns that may be features, columns that nobody named), without those that hold the label or the domain."""
+    others = [name for name in columns if name not in reserved]
+    named = [name for name in others if not is_nameless(name)]
+    return (named, [name for name in others if is_nameless(name)]) if named else (others, [])
+
+
+def aligned(listing: Listing, first: Listing) -> Listing:
+    """`listing` with its columns in the order of those of `first`. Raises SourceError where one of them has others."""
+    if listing.features == first.features:
+        return listing
+    if {*listing.features} == {*first.features}:
+        order = [listing.features.index(name) for name in first.features]
+        return replace(listing, x=listing.x[:, order], features=first.features, marks=(*listing.marks, "by name"))
+    lacking = [name for name in first.features if name not in listing.features]
+    extra = [name for name in listing.features if name not in first.features]
+    differences = [f"lacks {one_line(lacking)}"] if lacking else []
+    differences += [f"has {one_line(extra)} besides"] if extra else []
+    hint = closest(lacking[0], extra) if lacking else ""
+    message = (
+        f"its columns are not those of {first.sources[0].name}: it {' and '.join(differences)}.{hint} Make them the "
+        "same, or list by `input: [...]` in the dataset the columns that are features."
+    )
+    raise SourceError([Problem(message, _place(listing, listing.features[0]))])
+
+
+def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
+    """The parts of a dataset without columns that number the rows; the test part has the training part's columns.
+
+    What is left out, or may be a row number, is among the warnings. Columns that `spec.input` lists all stay. Raises
+    SourceError where the parts have different columns.
+    """
+    train, test = parts
+    if not (train.features and test.features):
+        return parts
+    if spec.input is None:
+        both = {*train.features} & {*test.features}
+        # A column that one part alone has, and that numbers its rows, is no feature either.
+        numbering = {*train.row_ids} & {*test.row_ids} | ({*train.row_ids, *test.row_ids} - both)
+        if both - numbering:
+            train, test = _without(train, numbering), _without(test, numbering)
+        if len(train) >= _WORTH_TELLING and len(both - numbering) > 1:
+            counting = [
+                name for name in train.features if name in both and _counts(train, name) and _counts(test, name)
+            ]
+            train = replace(train, warnings=(*train.warnings, *(_doubt(name, train) for name in counting)))
+    return train, aligned(test, train)
+
+
+def _without(listing: Listing, numbering: Collection[str]) -> Listing:
+    kept = [position for position, name in enumerate(listing.features) if name not in numbering]
+    if len(kept) == len(listing.features):
+        return listing
+    adjacent = kept == list(range(kept[0], kept[-1] + 1))
+    names = tuple(listing.features[position] for position in kept)
+    gone = [name for name in listing.features if name in numbering]
+    return replace(
+        listing,
+        x=listing.x[:, kept[0] : kept[-1] + 1] if adjacent else listing.x[:, kept],  # a slice of a map is a map
+        features=names,
+        warnings=(*listing.warnings, *(left_out(name, names, _place(listing, name)) for name in gone)),
+        marks=(*listing.marks, *(f"without {name}" for name in gone)),
+    )
+
+
+def left_out(name: str, features: Sequence[str], place: Place) -> Problem:
+    """The remark on a column that is no feature. features: the names of those that remain."""
+    why = "has no name" if is_nameless(name) else "has another value in every row"
+    remedy = "give it another name in the file"
+    if len(features) < _LISTED:
+        remedy = f"list all features by `input: {yaml_list([name, *features])}` in the dataset"
+    message = f"the column '{name}' {why}: it is left out as the row number. If it is a feature, {remedy}."
+    return Problem(message, place, warning=True)
+
+
+def _counts(listing: Listing, name: str) -> bool:
+    """Whether a column is 0, 1, 2, ... or 1, 2, 3, ... in the order of the rows."""
+    values = listing.x[:, listing.features.index(name)]
+    first = float(values[0])
+    return first in (0.0, 1.0) and bool(np.array_equal(values, np.arange(len(values), dtype=np.float32) + first))
+
+
+def _doubt(name: str, listing: Listing) -> Problem:
+    others = [other for other in listing.features if other != name]
+    remedy = "take it out of the file"
+    if len(others) <= _LISTED:
+        remedy = f"list the features without it: `input: {yaml_list(others)}` in the dataset"
+    message = f"the column '{name}' counts the rows, and is read as a feature. If it is the row number, {remedy}."
+    return Problem(message, _place(listing, name), warning=True)
+
+
+def _place(listing: Listing, name: str) -> Place:
+    return column_place(listing.sources[0], name, int(listing.lines[0]))
