@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ianvs.authoring.precision import chosen_precision, use_precision
 from ianvs.authoring.randomness import seeded, torch_generator
+from ianvs.authoring.single_values import allow_single_values
 from ianvs.authoring.training_loop import require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
@@ -209,6 +210,7 @@ class SegmentationLearner:
                 self.network = self.build_network()
                 for labels in self.domains.values():
                     self.network.add_domain(labels.outputs)
+            allow_single_values(self.network)
             self.network.to(memory_format=self.layout).load_state_dict(saved["network"])
         self.restore(saved["method"])
 
@@ -226,6 +228,7 @@ class SegmentationLearner:
         self.domains[task] = labels
         with seeded(stream_seed(seed, len(self.domains), "init")):
             self.network.add_domain(labels.outputs)
+        allow_single_values(self.network)
         self.network.to(memory_format=self.layout)
         self.start_domain(len(self.domains) - 1)
 

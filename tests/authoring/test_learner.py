@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from ianvs.authoring import TorchLearner
+from ianvs.authoring.training_loop import did_not_fall
 from ianvs.base.errors import PluginError
 
 
@@ -182,3 +183,96 @@ def test_weights_that_run_away_in_a_stream_are_an_error_where_they_are_saved(tmp
 def test_weights_that_run_away_are_an_error_that_says_what_to_do():
     with pytest.raises(PluginError, match=r"infinite or nan in round 2. A smaller learning_rate \(now 1e\+06\)"):
         taught(TorchLearner(learning_rate=1e6, epochs=20, hidden=(64, 64)), round=2)
+
+
+def pictures(n):
+    """Pictures whose maps are 1x1 in the last layers of `NORMALISED`."""
+    return Vectors(n, dtype=np.uint8, shape=(3, 4, 4))
+
+
+NORMALISED = {"network": "resnet", "widths": [8, 8, 8], "epochs": 2, "batch_size": 4}
+
+
+def same(one, other):
+    """Whether two networks have the same weights and statistics, bit for bit."""
+    return torch.equal(flat(one), flat(other))
+
+
+def test_a_remainder_of_one_sample_takes_no_step_where_its_layers_need_several():
+    steps = []
+
+    class Counted(TorchLearner):
+        def after_step(self, x, y, epoch, step):
+            steps.append(len(y))
+
+        def adjust_gradients(self, data):
+            steps.append("gradient")
+
+    taught(Counted(**NORMALISED), pictures(9))
+    assert steps == ["gradient", 4, "gradient", 4, 1] * 2  # what a memory takes in stays complete
+
+
+@pytest.mark.parametrize(
+    "options", [{"widths": [8]}, {"network": "mlp", "batch_norm": False}, {"network": "linear"}], ids=str
+)
+def test_a_remainder_of_one_sample_is_learned_where_it_does_no_harm(options):
+    gradients = []
+
+    class Counted(TorchLearner):
+        def adjust_gradients(self, data):
+            gradients.append(1)
+
+    taught(Counted(**NORMALISED | options), pictures(9))
+    assert len(gradients) == 6
+
+
+@pytest.mark.parametrize("options", [{}, {"network": "mlp", "batch_norm": True}], ids=str)
+def test_a_learner_that_only_ever_gets_single_samples_learns_by_running_statistics(options):
+    learner = TorchLearner(**NORMALISED | options | {"batch_size": 1})
+    before = flat(taught(learner, pictures(1)))
+    after = flat(taught(learner, pictures(1), round=2))
+    assert not torch.equal(before, after)
+    assert after.isfinite().all()
+    assert all(layer.training for layer in learner.network.modules())
+
+
+def test_a_single_sample_after_larger_batches_changes_no_weight():
+    learner = taught(TorchLearner(**NORMALISED | {"network": "mlp", "batch_norm": True}), pictures(8))
+    before = flat(learner)
+    assert torch.equal(flat(taught(learner, pictures(1), round=2)), before)
+
+
+@pytest.mark.parametrize("n", [8, 9])
+def test_what_is_saved_goes_on_bit_for_bit_with_remainders_of_one(tmp_path, n):
+    learner = taught(TorchLearner(**NORMALISED), pictures(n))
+    learner.save(tmp_path / "model")
+    other = TorchLearner(**NORMALISED)
+    other.load(tmp_path / "model")
+    assert same(taught(learner, pictures(1), round=2), taught(other, pictures(1), round=2))
+    assert same(taught(learner, pictures(n), round=3), taught(other, pictures(n), round=3))
+
+
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
+def test_networks_of_torchvision_train_with_a_remainder_of_one(name):
+    learner = taught(TorchLearner(network=name, epochs=1, batch_size=2), pictures(3))
+    assert flat(learner).isfinite().all()
+
+
+def test_a_loss_that_does_not_fall_is_said_once_of_the_learner():
+    class Offset(TorchLearner):
+        def loss(self, batch):
+            return super().loss(batch) + 1.0
+
+    assert not taught(TorchLearner(batch_size=8)).remark
+    learner = taught(Offset(learning_rate=0.0, epochs=3, batch_size=40))
+    remark = learner.remark
+    assert remark
+    assert taught(learner).remark == remark
+
+
+@pytest.mark.parametrize(
+    ("losses", "noted"),
+    [([8.0, 5.0, 8.5], True), ([4.7, 3.0, 1.6], False), ([0.01, 0.02, 0.012], False), ([2.0, 3.0], False), ([], False)],
+)
+def test_a_loss_did_not_fall_if_it_ends_where_it_began_and_is_large(losses, noted):
+    assert did_not_fall([torch.tensor(value) for value in losses]) is noted

@@ -20,6 +20,7 @@ from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks, sent
 from ianvs.authoring.scaling import Scaling
+from ianvs.authoring.single_values import allow_single_values
 from ianvs.authoring.transformer import transformer_of
 from ianvs.authoring.weight_files import is_plain, read_weights
 from ianvs.base.errors import PluginError
@@ -275,6 +276,7 @@ class NetworkHolder:
         network = self.build_network(input_shape, num_classes)
         initialize(network, self.initialization)
         network = self.backbone_choice.applied(network)
+        allow_single_values(network)
         self._fixed = self.backbone_choice.fixed(network)
         convolutional = any(p.dim() == 4 for p in network.parameters())
         self._layout = torch.channels_last if convolutional and self.channels_last else torch.contiguous_format

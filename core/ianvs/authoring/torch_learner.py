@@ -21,13 +21,14 @@ from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.projection import flat_gradient
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, sent
-from ianvs.authoring.training_loop import Schedule, fit, require_finite
+from ianvs.authoring.training_loop import Schedule, did_not_fall, fit, require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TrainData
 from ianvs.plugins.signature import leaves
 
 ADAPTATIONS = ("probe", "finetune")
+_UNSTABLE = "the training loss of a round did not fall: a smaller learning_rate may help"
 
 
 class TorchLearner(Answering):
@@ -318,6 +319,7 @@ class TorchLearner(Answering):
                 x, y = self.extend(x, y)
             return loss(self.batch(data, self.augmented(x), y))
 
+        losses: list[Tensor] = []
         made = fit(
             self._rates(data),
             data,
@@ -328,7 +330,10 @@ class TorchLearner(Answering):
             progress=progress,
             earlier=self._optimizer if self.keep_optimizer else None,
             make=build_optimizer if self.keep_optimizer else self._make_optimizer,
+            losses=losses if self.schedule.epochs > 2 else None,
         )
+        if did_not_fall(losses) and _UNSTABLE not in self.remark:
+            self.remark = "; ".join(filter(None, (self.remark, _UNSTABLE)))
         self._optimizer = made.state_dict()["state"] if self.keep_optimizer else None
 
     def _rates(self, data: RoundData) -> list[tuple[list[nn.Parameter], float]]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -12,6 +13,7 @@ from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
 from ianvs.authoring.optimizers import Optimizer, build_optimizer, continue_from
 from ianvs.authoring.round_data import RoundData
+from ianvs.authoring.single_values import observed_single_values
 from ianvs.base.errors import PluginError, require_known
 
 DECAYS = ("none", "cosine")
@@ -83,13 +85,16 @@ def fit(
     progress: Callable[[float], object] | None = None,
     earlier: dict[int, Any] | None = None,
     make: Callable[..., Optimizer] = build_optimizer,
+    losses: list[Tensor] | None = None,
 ) -> Optimizer:
     """Minimise `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
 
     adjust: called between the backward pass and the step. after_step: called after it with the stored samples
     x (B, ...), y (B,), the epoch and the step in it, counted from 0. Either is None if a method adds nothing.
     earlier: the optimiser state of another round, to continue from. make: `build_optimizer`, or an equivalent.
-    A loss without a gradient takes no step.
+    losses: receives the mean loss of each epoch, on the device; None saves its computation.
+    A loss without a gradient takes no step, nor does a batch of one sample that batch normalisation can't normalise
+    by itself (one value per channel), if it has learned from larger batches.
     """
     optimizer = make(
         schedule.optimizer,
@@ -106,6 +111,7 @@ def fit(
     for epoch in count():
         if done >= steps:
             break
+        epoch_losses: list[Tensor] = []
         for step, (x, y, stored) in enumerate(data.shuffled(schedule.batch_size, order)):
             if done >= steps:
                 break
@@ -114,7 +120,10 @@ def fit(
                 for group, rate in groups:
                     group["lr"] = rate * factor
             done += 1
-            loss = loss_of(x, y)
+            with observed_single_values() if len(y) == 1 else nullcontext() as single:
+                loss = loss_of(x, y)
+            if single:  # weights learned with statistics of batches: a step by running ones spoils them, or diverges
+                loss = loss.detach()
             if loss.requires_grad:  # else a batch without any label, and a method that wants nothing of it
                 for parameter in trainable:  # what optimizer.zero_grad() does, without its 7 microseconds
                     parameter.grad = None
@@ -126,8 +135,12 @@ def fit(
                 if schedule.clip_value is not None:
                     clip_grad_value_(trainable, schedule.clip_value)
                 optimizer.step()
+                if losses is not None:
+                    epoch_losses.append(loss.detach())
             if after_step is not None:
                 after_step(stored, y, epoch, step)
+        if losses is not None and epoch_losses:
+            losses.append(torch.stack(epoch_losses).mean())
         if progress is not None:
             progress(done / steps)
     if steps > 1:  # a stream takes one at a time, and is looked at when it is saved
@@ -144,3 +157,15 @@ def require_finite(parameters: Sequence[Tensor], round_: int, learning_rate: flo
             f"the weights became infinite or nan in round {round_}. A smaller learning_rate "
             f"(now {learning_rate:g}) or a weaker penalty keeps them finite."
         )
+
+
+def did_not_fall(losses: Sequence[Tensor]) -> bool:
+    """Whether the mean loss of the last epoch is no lower than that of the first, and still large.
+
+    Fewer than three epochs say nothing. A loss below log 2, that of guessing between two classes, has little room to
+    fall. One synchronisation with the device.
+    """
+    if len(losses) < 3:
+        return False
+    first, last = torch.stack([losses[0], losses[-1]]).tolist()
+    return bool(last >= first and last > math.log(2))

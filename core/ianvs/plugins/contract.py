@@ -31,7 +31,7 @@ CONTEXT = {
     "task_classes": "tuple of int, class indices of that task, only where answers are chosen among these",
     "passes": "int or None, how often a learner may go over the data that it is handed; None is as often as it likes",
     "pretraining": "bool, only in continual pre-training: True in a stage, whose labels are hidden, False when a copy "
-    "is adapted to a downstream task",
+    "is adapted to a downstream task and answers for it",
     "generation": "Generation or None, in predict(): writes replies to prompts, by whom the job wants them written",
     "train_rounds": "tuple of TrainData, one per round so far; only for a class with `sees_past_rounds = True`",
 }

@@ -129,6 +129,18 @@ def test_a_collapse_is_named_with_its_score_and_what_seeds_cannot_show_is_said()
     assert "A failure that 4 seeds have not shown may still be as probable as 53 %." in said
 
 
+def test_a_row_whose_seeds_differ_far_more_than_others_has_a_note() -> None:
+    scores = {"steady": (0.86, 0.87, 0.85, 0.86), "other": (0.80, 0.81, 0.79, 0.80), "unstable": (0.25, 0.7, 0.45, 0.6)}
+
+    def subjects(names: tuple[str, ...]) -> list[str]:
+        results = [result(name, seed, score) for name in names for seed, score in enumerate(scores[name])]
+        return [note.subject for note in notes_of(board(results)) if note.about == "row" and "spread" in note.text]
+
+    assert subjects(("steady", "other")) == []
+    assert subjects(("steady", "other", "unstable")) == ["unstable"]
+    assert subjects(("unstable",)) == ["unstable"], "on its own, it has no standing"
+
+
 def test_with_two_seeds_a_third_is_asked_for() -> None:
     results = [result(name, seed, 0.5 + 0.01 * seed + 0.1 * k) for k, name in enumerate("ab") for seed in range(2)]
     assert any("run a third" in note.text for note in notes_of(board(results, seeds=2)) if note.kind == "limit")

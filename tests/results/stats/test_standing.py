@@ -15,6 +15,7 @@ from ianvs.results.stats.standing import (
     samples_to_separate,
     seeds_to_separate,
     unseen_failure,
+    unsteady_methods,
     wild_seeds,
 )
 from tests.documents import DOCUMENTS, python_of
@@ -129,6 +130,25 @@ def test_a_seed_that_collapsed_is_found_and_a_wide_spread_is_not() -> None:
     wide = np.random.default_rng(1).normal(0.9, 0.01, (10, 4)) * [1, 0.001, 0.001, 0.001]
     assert wild_seeds(wide) == {}, "a method among much steadier ones is not wild"
     assert wild_seeds(np.array([[0.9, 0.1], [0.9, 0.2]])) == {}
+
+
+@pytest.mark.parametrize(
+    ("means", "spreads", "unsteady"),
+    [
+        ([0.462, 0.865, 0.90], [0.190, 0.008, 0.006], [0]),  # DER++ on MNIST at a learning rate of .05 and of .01
+        ([0.462, 0.865], [0.190, 0.008], [0]),
+        ([0.462], [0.190], [0]),
+        ([0.42], [0.08], []),  # replay in one pass
+        ([0.99, 0.86, 0.98], [0.002, 0.064, 0.003], []),  # a wide spread beside narrow ones, and yet a small one
+        ([0.3, 0.35, 0.32], [0.1, 0.09, 0.11], []),  # all of an exam
+        ([0.9, 0.8], [np.nan, np.nan], []),  # one seed each
+        ([-40.0, -4.0, -5.0], [20.0, 0.1, 0.2], [0]),  # a loss
+        ([0.9, 0.5], [0.0, 0.2], [1]),  # beside a method without chance
+        ([], [], []),
+    ],
+)
+def test_a_method_is_unsteady_by_the_spread_of_the_others_and_the_size_of_scores(means, spreads, unsteady) -> None:
+    assert unsteady_methods(np.array(means, float), np.array(spreads, float)) == unsteady
 
 
 def front(

@@ -138,6 +138,20 @@ def test_copies_are_adapted_to_each_downstream_task_and_the_learner_is_not(tmp_p
     assert np.all(values == values[0])
 
 
+def test_an_adapted_copy_answers_outside_of_pretraining(tmp_path):
+    plugin = edited(
+        MAJORITY,
+        "*, round, seed)",
+        "*, round, seed, pretraining)",
+        "        if round == self.fail_in_round:",
+        "        if pretraining:\n            return\n        if round == self.fail_in_round:",
+        "    def predict(self, data):\n",
+        "    def predict(self, data, *, pretraining):\n        assert pretraining is not bool(self.counts)\n",
+    )
+    [result] = sat(tmp_path, yaml_of("{name: continual-pre-training, rounds: 5}"), plugin=plugin)
+    assert result.status == "finished", result.failure
+
+
 def test_noisy_labels_are_what_a_learner_is_told_and_the_test_sets_keep_their_own(tmp_path):
     plugin = edited(RECORDER, "ids = list(train_data.ids)", "ids = [int(label) for label in train_data.y]")
     noisy = calls(sat(tmp_path / "a", yaml_of("{name: CIL, rounds: 5, modifiers: {label_noise: 0.25}}"), plugin=plugin))

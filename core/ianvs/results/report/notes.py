@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ianvs.results.report.columns import AGREES
 from ianvs.results.report.document import FailureGroup, Note
 from ianvs.results.report.leaderboard import Leaderboard
@@ -11,7 +13,7 @@ from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.ranking_table import mean_and_spread, varied
 from ianvs.results.report.row_names import row_names
 from ianvs.results.report.values import method_name
-from ianvs.results.stats.standing import unseen_failure
+from ianvs.results.stats.standing import unseen_failure, unsteady_methods
 
 _SHOWN = 3  # subjects of one note
 
@@ -40,6 +42,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     yield from _ranked_by(leaderboard)
     yield from (Note("statement", said) for said in leaderboard.statements)
     yield from (note for told in leaderboard.significance for note in _limits(told))
+    yield from _unsteady(leaderboard)
     yield from _bounds(leaderboard)
     if stuck := [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]:
         yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
@@ -139,6 +142,26 @@ def _limits(told: ExamSignificance) -> Iterator[Note]:
             f"all: {every}); intervals take scores for normal draws, which these are not."
         )
         yield Note("limit", collapsed, method_name(told.rows[row], told.testenv), "row")
+
+
+def _unsteady(leaderboard: Leaderboard) -> Iterator[Note]:
+    """Rows whose seeds differ so much that their settings may be unstable."""
+    metric = leaderboard.sort_by[0][0] if leaderboard.sort_by else ""
+    explained = {told.keys[row] for told in leaderboard.significance for row in told.wild}
+    for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
+        rows = [row for row in leaderboard.rows if row.testenv == exam and row.mean(metric) is not None]
+        means = np.array([row.metrics[metric].mean for row in rows], np.float64)
+        spreads = np.array([row.metrics[metric].std for row in rows], np.float64)  # nan for None
+        for row in (rows[i] for i in unsteady_methods(means, spreads)):
+            if (row.id, row.algorithm) in explained:
+                continue
+            scores = [score for score in row.by_seed[metric] if score is not None]
+            text = (
+                f"{metric} is {min(scores):.4g} to {max(scores):.4g} over {len(scores)} seeds, far more spread than "
+                "the other rows have or a stable training would: its settings may be unstable."
+            )
+            remedy = "Look at its training loss, and try a fifth of its learning rate."
+            yield Note("limit", text, method_name(row.named(varied(leaderboard)), row.testenv), "row", remedy)
 
 
 def _bounds(leaderboard: Leaderboard) -> Iterator[Note]:

@@ -16,6 +16,7 @@ from ianvs.results.stats.summary import Array
 _MOST = 1_000  # seeds that anybody would run
 _POWER = 0.84  # standard errors: the 80 % quantile of the normal distribution
 _WILD = 10.0
+_UNSTEADY, _UNSTEADY_ALONE = 0.1, 0.25  # of the largest score
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,23 @@ def wild_seeds(scores: Array) -> dict[int, list[int]]:
         for seed in np.flatnonzero(away[:, i] > _WILD * np.nanmedian(others)).tolist():
             if away[seed, i] > _WILD * np.nanmedian(np.delete(away[:, i], seed)):
                 found.setdefault(i, []).append(seed)
+    return found
+
+
+def unsteady_methods(means: Array, spreads: Array) -> list[int]:
+    """Positions of the m methods whose training goes well with some seeds and badly with others.
+
+    means, spreads: (m,) mean and sample standard deviation over seeds of each method's score; nan where not known.
+    A spread counts if it is more than a tenth of the largest score of the exam, and ten times the median spread of the
+    other methods; without others, if it is more than a quarter of the score.
+    """
+    size, found = float(np.nanmax(np.abs(means), initial=0.0)), []
+    for i, spread in enumerate(spreads.tolist()):
+        others = np.delete(spreads, i)
+        others = others[~np.isnan(others)]
+        limit = max(_UNSTEADY * size, _WILD * float(np.median(others))) if len(others) else _UNSTEADY_ALONE * size
+        if spread > limit:
+            found.append(i)
     return found
 
 

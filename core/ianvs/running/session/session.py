@@ -189,12 +189,13 @@ class CaseSession:
 
     @contextmanager
     def as_copy(self, modules: Modules) -> Iterator[None]:
-        """Within, `modules` are those of the session."""
-        before, self.modules = self.modules, modules
+        """Context manager: adapt and query `modules` in place of the session's modules, outside of pre-training."""
+        before = self.modules, self._context
+        self.modules, self._context = modules, {**self._always(), "pretraining": False}
         try:
             yield
         finally:
-            self.modules = before
+            self.modules, self._context = before
 
     def round_context(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
         """What a learner is told of a round, before or after it is taught it."""
@@ -213,8 +214,8 @@ class CaseSession:
 
         context: what is told with the test set.
         """
-        told = {**context, "pretraining": False, "new_classes": classes, "train_rounds": (view,)}
-        yield from self._handed_out(_Fed(view, None, context=told))
+        extended = {**context, "new_classes": classes, "train_rounds": (view,)}
+        yield from self._handed_out(_Fed(view, None, context=extended))
 
     # --- within -------------------------------------------------------------------------------------------------
 
