@@ -155,10 +155,10 @@ def test_an_alias_bomb_is_refused_quickly():
     names = "abcdefghi"
     lines = ["a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]" for old, new in itertools.pairwise(names)]
-    started = time.monotonic()
+    started = time.process_time()
     (line,) = slips("\n".join(lines))
     assert "more than 100000 values once aliases are expanded" in line
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a remark\n"])
