@@ -34,6 +34,7 @@ ErrorCode = Literal[
     "duplicate-entry",  # Two entries of a list, or two names, that have to differ are equal.
     "conflicting-keys",  # Keys or values that exclude or contradict each other.
     "unknown-reference",  # A name that should be defined elsewhere in the job, and is not.
+    "renamed-key",  # Warning: an old name of a key.
     "no-effect",  # Warning: what is given is accepted, and changes nothing.
     # --- command line ---
     "invalid-override",  # A `--set` that is not KEY=VALUE, or whose key leads nowhere.

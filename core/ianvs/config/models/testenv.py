@@ -226,7 +226,7 @@ class TestEnvSpec(PlacedSpec):
             if self.dataset.name is None and at(given, "dataset", f"{part}_url"):
                 read_as = " and ".join(f"{part}_{form}" for form in sorted({source.form for source in sources}))
                 said = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
-                yield Slip(said, ("dataset", f"{part}_url"), code="no-effect")
+                yield Slip(said, ("dataset", f"{part}_url"), code="renamed-key")
         if self.dataset.name is None and at(given, "dataset", "download") is not None:
             yield Slip(
                 "'download' has no effect: only a built-in source ('name') downloads.",
