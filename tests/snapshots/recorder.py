@@ -18,7 +18,7 @@ from ianvs.base.errors import Location
 
 FILE = Path(__file__).with_name("messages.txt")
 _HEAD = "== "
-_TEMPORARY = re.compile(r"\S*?/pytest-of-[^/\s]+/pytest-\d+/(?:popen-gw\d+/)?[^/\s'\"]+/")
+_TEMPORARY = re.compile(r"(?:/[\w.-]+)*?/pytest-of-[\w.-]+/pytest-\d+/(?:popen-gw\d+/)?[\w-]+")
 
 Met = tuple[str, Location | None, str]
 """Code, location and message of an error."""
@@ -91,5 +91,5 @@ def _lines(code: str, location: Location | None, message: str) -> list[str]:
         lines = file.read_text(errors="replace").splitlines()
         text = lines[location.line - 1].strip() if location.line <= len(lines) else ""
     said = "  ".join(filter(None, [code, str(location or ""), message]))
-    told = [line for line in _TEMPORARY.sub("<folder>/", said).split("\n") if line]
+    told = [line for line in _TEMPORARY.sub("<folder>", said).split("\n") if line]
     return [*([f"    | {text[:100]}"] if text else []), *told]

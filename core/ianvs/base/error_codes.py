@@ -88,6 +88,8 @@ ErrorCode = Literal[
     "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
     "unknown-question",  # A question or data type that can't be found.
     # --- running ---
+    "changed-since-plan",  # Source files were edited between the plan of a job and its run.
+    "job-in-progress",  # Something that waits until a run in the same workspace has ended.
     "invalid-engine",  # An engine that can't be loaded, or can't do what the job asks for.
     "missing-device",  # A device that the job names is not there.
     "insufficient-resources",  # A case needs more than the machine has.

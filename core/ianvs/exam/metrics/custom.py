@@ -169,7 +169,9 @@ def _check_method(where: str, build: object, name: str, arguments: Sequence[str]
         inspect.signature(method).bind(None, *arguments)  # with self
     except TypeError:
         called = f"{name}({', '.join(arguments)})"
-        raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {called}.") from None
+        raise PluginError(
+            f"{where}: {name}{inspect.signature(method)} can't be called as {called}.", code="broken-contract"
+        ) from None
 
 
 def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> None:
@@ -184,7 +186,8 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> Non
     if len(positional) < leading and not takes_more:
         raise PluginError(
             f"{_named(spec)} takes {signature}. It is called with two arguments: the true labels and the predictions; "
-            "or with one that is called `confusion`."
+            "or with one that is called `confusion`.",
+            code="broken-contract",
         )
     taken = {parameter.name for parameter in positional[:leading]}
     by_name = {p.name: p for p in parameters if p.kind in BY_NAME and p.name not in taken}

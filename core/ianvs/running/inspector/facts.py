@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from ianvs.base.errors import ConfigError, IanvsError, Location, PluginError, closest, one_line
+from ianvs.base.errors import ConfigError, IanvsError, Location, PluginError, closest, code_of, one_line
 from ianvs.config.contracts import Surroundings
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import MetricSpec, ParadigmSpec
@@ -92,9 +92,9 @@ def look_at_metric(spec: MetricSpec) -> Answer:
     try:
         metric = resolve(spec, load_once)
     except ConfigError as error:
-        return {"problems": [problem.message for problem in error.problems]}
+        return {"problems": [(problem.code, problem.message) for problem in error.problems]}
     except IanvsError as error:
-        return {"problems": [str(error)]}
+        return {"problems": [(code_of(error, "unloadable-plugin"), str(error))]}
     told = {name: getattr(metric, name) for name in _METRIC_FACTS}
     if isinstance(metric, MatrixMetric):
         return {**told, "unit": metric.unit}

@@ -102,7 +102,7 @@ class Inspector:
                     f"importing the file of metric '{spec.name}' {told}.", spec.place, code="unloadable-plugin"
                 )
             ]
-        wrong = [ValidationError(message, spec.place, code="invalid-option") for message in told.get("problems", ())]
+        wrong = [ValidationError(message, spec.place, code=code) for code, message in told.get("problems", ())]
         return wrong or metric_from(spec.name, **told)
 
     def _paradigm(self, spec: ParadigmSpec) -> ParadigmFacts:
