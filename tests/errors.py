@@ -39,3 +39,12 @@ def recorded(errors: Iterable[ValidationError]) -> list[Found]:
 def located(errors: Iterable[ValidationError]) -> list[Found]:
     """Code and location of each; messages are not looked at: for whole jobs, and where messages quote a library."""
     return [(error.code, str(error.location or "")) for error in errors]
+
+
+def printed(text: str) -> None:
+    """Compare a text that is no error with the snapshot: the output of a command, a note, the reason in a plan.
+
+    Raises:
+        AssertionError: It is not the one in tests/snapshots/messages.txt.
+    """
+    RECORDER.record([("", None, text)])

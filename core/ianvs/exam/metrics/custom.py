@@ -169,9 +169,8 @@ def _check_method(where: str, build: object, name: str, arguments: Sequence[str]
         inspect.signature(method).bind(None, *arguments)  # with self
     except TypeError:
         called = f"{name}({', '.join(arguments)})"
-        raise PluginError(
-            f"{where}: {name}{inspect.signature(method)} can't be called as {called}.", code="broken-contract"
-        ) from None
+        message = f"{where}: {name}{inspect.signature(method)} can't be called as {called}."
+        raise PluginError(message, code="broken-contract") from None
 
 
 def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> None:
