@@ -10,6 +10,7 @@ from ianvs.processes.engines import forking
 from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.engines.forked import gather_pages
 from tests import warm_server
+from tests.snapshots.recorder import RECORDER
 
 pytest_plugins = ["tests.cpu_time"]
 
@@ -18,6 +19,18 @@ _STARTED = time.monotonic()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--stop-after", type=float, metavar="MINUTES", help="skip every test that would start later")
+    help_ = "write the messages of the tests that run to tests/snapshots/messages.txt, and compare none"
+    parser.addoption("--update-snapshots", action="store_true", help=help_)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    RECORDER.update = config.getoption("--update-snapshots")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    options = session.config.option
+    if RECORDER.update and RECORDER.met:
+        RECORDER.write(whole=not options.keyword and not any("::" in argument for argument in session.config.args))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

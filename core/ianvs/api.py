@@ -232,7 +232,8 @@ def prune(
         if one.kind == "lost" and plan_.store.running(one.case_id):
             raise IanvsError(
                 f"case {one.case_id[:8]} of another job runs in {shown_path(job.workspace)}: what no job has is known "
-                "once that run has ended. Without --lost the rest can be pruned."
+                "once that run has ended. Without --lost the rest can be pruned.",
+                code="job-in-progress",
             )
     return [one for one in found if not yes or remove_prunable(plan_.store, one)]
 

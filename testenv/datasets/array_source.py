@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Problem, closest, one_line
+from ianvs.base.errors import ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.cache import cached_arrays
@@ -102,7 +102,7 @@ class GeneratedSource(ArraySource):
     generator: ClassVar[int]
     domains: ClassVar[tuple[str, ...]]
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
+    def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """What is wrong with the domains to use."""
         return unknown(spec, "domain", self.domains)
 
@@ -124,11 +124,15 @@ class GeneratedSource(ArraySource):
         return {"generator": str(self.generator), "using": list(spec.using)}
 
 
-def unknown(spec: DatasetSpec, what: str, known: Sequence[str]) -> list[Problem]:
+def unknown(spec: DatasetSpec, what: str, known: Sequence[str]) -> list[ValidationError]:
     """The domains to use that are not there. what: as messages call a domain."""
     place = spec.places.get("using", spec.places.get("name", spec.place))
     return [
-        Problem(f"{spec.name} has no {what} '{name}'.{closest(name, known)} It has: {one_line(known)}.", place)
+        ValidationError(
+            f"{spec.name} has no {what} '{name}'.{closest(name, known)} It has: {one_line(known)}.",
+            place,
+            code="unknown-domain",
+        )
         for name in spec.using
         if name not in known
     ]

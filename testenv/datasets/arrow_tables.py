@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, Place, Problem, one_line
+from ianvs.base.errors import DataError, Location, ValidationError, one_line
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import Layout, arrays_listing
@@ -100,14 +100,16 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
     except SourceError:
         raise
     except DataError as error:
-        raise SourceError([Problem(str(error), Place(path))]) from None
+        raise SourceError([ValidationError.of(error, Location(path), "unreadable-data")]) from None
     except (ValueError, KeyError, OSError) as error:  # pyarrow's are among them
         said = f"{reading.name} can't be read by pyarrow ({(str(error).splitlines() or [type(error).__name__])[0]})"
-        raise SourceError([Problem(f"{said}. Write it again.", Place(path))]) from None
+        raise SourceError(
+            [ValidationError(f"{said}. Write it again.", Location(path), code="unreadable-data")]
+        ) from None
     none = np.zeros(len(held.x), np.int64)
     y = np.array(held.y, np.float64) if held.label_columns else column(held.y)
     if held.form == "conversations":
-        told = lambda i, slip: Problem(f"row {i + 1}: {slip.message}", Place(path))  # noqa: E731
+        told = lambda i, slip: ValidationError(f"row {i + 1}: {slip.message}", Location(path), code="invalid-record")  # noqa: E731
         return conversations_listing(held.x, path, none.tolist(), told)
     if held.form == "paths":
         names = [""] * len(held.y) if spec.data_type else held.y
@@ -120,7 +122,9 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
     )
     called = dict.fromkeys(arrays, path.name)
     usual: Layout | None = "NHWC" if held.x.dtype == np.uint8 and held.x.shape[-1] == 3 else None  # as decoded
-    listing = arrays_listing(arrays, path.stem, Place(path), called, held.classes, spec.layout, usual, type_name(spec))
+    listing = arrays_listing(
+        arrays, path.stem, Location(path), called, held.classes, spec.layout, usual, type_name(spec)
+    )
     listing = with_features(listing, held.features, held.row_ids, held.nameless)
     return replace(listing, label_columns=held.label_columns)
 
@@ -199,7 +203,7 @@ def _held(schema: Any, batches: Batches, path: Path, spec: DatasetSpec) -> _Held
 
     first = next(blocks(columns), None)
     if first is None:
-        raise SourceError([Problem("has no samples.", Place(path))])
+        raise SourceError([ValidationError("has no samples.", Location(path), code="empty-dataset")])
     head = Table(path, columns, _rows(first), (0,))
     domain = domain_column(head, spec)
     if spec.input is spec.label is None and holds_conversations(Records(path, tuple(head.rows), (), ()), spec):
@@ -343,7 +347,7 @@ def _is_number(values: Any) -> bool:
 
 
 def _slip(path: Path, row: int, message: str) -> SourceError:
-    return SourceError([Problem(f"row {row + 1}: {message}", Place(path))])
+    return SourceError([ValidationError(f"row {row + 1}: {message}", Location(path), code="invalid-record")])
 
 
 FORMS = (TableForm((".parquet", ".arrow", ".feather"), _folder_files, _read, _given, _splits),)

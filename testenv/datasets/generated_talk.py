@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.conversation_forms import Conversation
@@ -33,7 +33,7 @@ class GeneratedTalk(Source):
     def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """(domain, conversation) of "train" or "test"."""
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
+    def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """What is wrong with the domains to use."""
         return unknown(spec, self.domain, self.names)
 

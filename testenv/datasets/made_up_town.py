@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field, model_validator
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.fingerprint import digest_of
@@ -125,7 +125,7 @@ class MadeUpTown(Source):
             )
         return self
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
+    def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """What is wrong with the visits to use."""
         return unknown(spec, "visit", [self._visit(visit) for visit in range(self.visits)])
 

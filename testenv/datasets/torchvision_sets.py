@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ianvs.base.errors import DataError, Problem
+from ianvs.base.errors import DataError, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
 from ianvs.testenv.datasets.idx_files import FILES, content_digests, find_files, read_idx
@@ -25,16 +25,18 @@ class TorchvisionSet(ArraySource):
         """All that was unpacked."""
         return [Path(spec.root or ".") / file for file in self.unpacked]
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
+    def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """Whether the files are there, or may be fetched."""
         place = spec.places.get("name", spec.place)
         held = self.held.format(folder=Path(self.unpacked[0]).parent)
         if spec.root is None:
-            return [Problem(f"{spec.name} needs `root`, the folder that holds {held}.", place)]
+            return [
+                ValidationError(f"{spec.name} needs `root`, the folder that holds {held}.", place, code="missing-key")
+            ]
         if spec.download or not (missing := self._missing(spec)):
             return []
         message = f"{missing[0]} is not there. Set `download: true`, or `root` to the folder that holds {held}."
-        return [Problem(message, spec.places.get("root", place))]
+        return [ValidationError(message, spec.places.get("root", place), code="missing-file")]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Of the files; those that are not there are fetched, if the spec allows it. Raises DataError."""

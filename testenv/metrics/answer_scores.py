@@ -12,7 +12,7 @@ from statistics import fmean
 
 from pydantic import Field
 
-from ianvs.base.errors import ConfigError, Problem, closest, one_line
+from ianvs.base.errors import ConfigError, ValidationError, closest, one_line
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.definition import score_metric
@@ -150,7 +150,7 @@ def _configured(spec: MetricSpec) -> Metric:
         plain = found.level == "score" and not (found.asks or found.mapping or found.pooled or found.accumulate)
         if not plain or found.about is not None or not found.higher_is_better:
             told = f"metric '{TASK_SCORE}' takes scores of answers of which more is better, and '{name}' is none."
-            raise ConfigError([Problem(told, spec.place)])
+            raise ConfigError([ValidationError(told, spec.place, code="unfit-metric")])
 
     def of_test(record: EvaluationRecord) -> Mapping[str, float]:
         for test in options.by:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from ianvs.base.errors import ConfigError
+from ianvs.base.errors import ConfigError, ValidationError
 from ianvs.config import load_job
 from ianvs.config.spec import JobSpec
 from tests.edits import edited
+from tests.errors import Found, recorded
 
 JOB = """\
 benchmarkingjob:
@@ -90,16 +91,19 @@ class Files:
     def load(self, **overrides: Any) -> JobSpec:
         return load_job("job.yaml", **{"environment": {}, **overrides})
 
-    def errors(self, path: str = "job.yaml", **overrides: Any) -> list[str]:
-        """Each line that the user sees, but for the count at the end."""
+    def problems(self, path: str = "job.yaml", **overrides: Any) -> tuple[ValidationError, ...]:
+        """What is wrong, in the order in which a user sees it; each is one line."""
         with pytest.raises(ConfigError) as caught:
             load_job(path, **{"environment": {}, **overrides})
-        lines = str(caught.value).split("\n")
-        assert len(lines) == len(caught.value.problems) + 1, "a problem is one line"
-        return lines[:-1]
+        assert len(str(caught.value).split("\n")) == len(caught.value.problems) + 1
+        return caught.value.problems
 
-    def warnings(self) -> list[str]:
-        return [str(problem) for problem in self.load().warnings]
+    def errors(self, path: str = "job.yaml", **overrides: Any) -> list[Found]:
+        """Code and location of each error; messages are compared with the snapshot."""
+        return recorded(self.problems(path, **overrides))
+
+    def warnings(self) -> list[Found]:
+        return recorded(self.load().warnings)
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ import os
 import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from ianvs.base.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class Location:
     """A position in a file. Line and column count from 1; 0 means "the file as a whole"."""
 
     file: Path
@@ -20,8 +22,8 @@ class Place:
     column: int = 0
 
     @classmethod
-    def in_text(cls, file: Path, text: str, position: int) -> Place:
-        """That of a position, from 0, in the text of the file."""
+    def in_text(cls, file: Path, text: str, position: int) -> Location:
+        """Location of a position in the text of the file, counted from 0."""
         return cls(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
 
     def __str__(self) -> str:
@@ -30,39 +32,96 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong. `message` is a full sentence with the remedy in it.
+class ValidationError:
+    """One mistake in the files of a job, or on its command line.
 
-    warning: it may be meant so; a run goes on.
+    Attributes:
+        message: Full sentences: what is wrong, and what to do.
+        location: Where it is; None for what no file says.
+        warning: Whether it may be meant so: a run goes on.
+        code: The kind of mistake, for tests and tools. It does not change with the wording.
     """
 
     message: str
-    place: Place | None = None
+    location: Location | None = None
     warning: bool = False
+    code: ErrorCode = field(default="unspecified", kw_only=True)
+
+    @classmethod
+    def of(cls, error: Exception, location: Location | None, otherwise: ErrorCode = "unspecified") -> ValidationError:
+        """What an exception says, at `location`.
+
+        Args:
+            error: Its text becomes the message, and its code, where it has one, the code.
+            location: Where the mistake is.
+            otherwise: The code for an exception that has none.
+        """
+        return cls(str(error), location, code=code_of(error, otherwise))
+
+    @property
+    def place(self) -> Location | None:
+        """The former name of `location`."""
+        return self.location
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}" if self.place else self.message
+        return f"{self.location}: {self.message}" if self.location else self.message
+
+
+# The former names, until all modules use the new ones. What is built without a code is "unspecified".
+Place = Location
+Problem = ValidationError
+
+
+class InvalidValue(ValueError):  # noqa: N818 - it becomes a ValidationError
+    """A value in a file that can't be used. A reader of the file adds the location."""
+
+    def __init__(self, message: str, code: ErrorCode = "invalid-value") -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+
+    def __reduce__(self) -> tuple[type[InvalidValue], tuple[str, ErrorCode]]:
+        return type(self), (str(self), self.code)
 
 
 class IanvsError(Exception):
-    """Base of every error that is shown to a user without a traceback."""
+    """Base of every error that is shown to a user without a traceback.
+
+    Args:
+        args: The message.
+        code: The kind of mistake, which a ValidationError that is made of the exception takes over.
+    """
+
+    def __init__(self, *args: object, code: ErrorCode = "unspecified") -> None:
+        super().__init__(*args)
+        self.code: ErrorCode = code
 
 
 class ConfigError(IanvsError):
-    """What is wrong in the files of a job: all of it at once, before anything runs. warnings: what may be meant so."""
+    """What is wrong in the files of a job: all of it at once, before anything runs.
 
-    def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        self.warnings: tuple[Problem, ...] = tuple(warnings)
-        super().__init__(str(self))
+    Attributes:
+        problems: The errors, in the order in which files are read.
+        warnings: What may be meant so.
+    """
+
+    def __init__(self, problems: Iterable[ValidationError], warnings: Iterable[ValidationError] = ()) -> None:
+        self.problems: tuple[ValidationError, ...] = tuple(problems)
+        self.warnings: tuple[ValidationError, ...] = tuple(warnings)
+        super().__init__(str(self), code=self.problems[0].code if self.problems else "unspecified")
 
     def __str__(self) -> str:
         count = len(self.problems)
         tail = f"{count} error{'s' if count != 1 else ''}; nothing was run."
         return "\n".join([*map(str, self.problems), tail])
 
-    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...], tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[ValidationError, ...], tuple[ValidationError, ...]]]:
         return type(self), (self.problems, self.warnings)
+
+
+def code_of(error: Exception, otherwise: ErrorCode = "unspecified") -> ErrorCode:
+    """The code of an exception of ours; `otherwise` for one that has none."""
+    code = error.code if isinstance(error, IanvsError | InvalidValue) else "unspecified"
+    return otherwise if code == "unspecified" else code
 
 
 class DataError(IanvsError):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from ianvs.base.errors import ConfigError, Problem, closest
+from ianvs.base.errors import ConfigError, ValidationError, closest
 
 PACKAGE = Path(__file__).resolve().parents[1]
 JOB_FILE = "benchmarkingjob.yaml"
@@ -65,7 +65,13 @@ def job_path(said: Path) -> Path:
     if said.name in known:
         return known[said.name]
     hint = closest(said.name, known) or f" There are: {', '.join(known)}."
-    raise ConfigError([Problem(f"there is no file '{said}', and no job of that name comes with ianvs.{hint}")])
+    raise ConfigError(
+        [
+            ValidationError(
+                f"there is no file '{said}', and no job of that name comes with ianvs.{hint}", code="missing-file"
+            )
+        ]
+    )
 
 
 def files_of(name: str) -> tuple[str, list[Path]] | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ianvs.base.errors import Problem, closest
+from ianvs.base.errors import ValidationError, closest
 from ianvs.base.secrets import without_secret
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def counted(states: Counter[str]) -> str:
     return f"{states.total()} cases: " + ", ".join(f"{count} {state}" for state, count in states.items())
 
 
-def warn(warnings: Sequence[Problem]) -> None:
+def warn(warnings: Sequence[ValidationError]) -> None:
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
 

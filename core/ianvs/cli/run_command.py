@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import ianvs
-from ianvs.base.errors import ConfigError, IanvsError, shown_path
+from ianvs.base.errors import ConfigError, IanvsError, ValidationError, shown_path
+from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show, warn
 
 
@@ -33,6 +37,8 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     for command in (run, validate):
         command.add_argument("--engine", metavar="NAME", help="local, inline, ray, ...; over what the file says")
         command.add_argument("--device", metavar="NAME", help="auto, cpu, cuda: where the plugins compute")
+    help_ = "json: a list of {code, file, line, column, message, warning}, on standard output (default: text)"
+    validate.add_argument("--format", choices=("text", "json"), default="text", help=help_)
     prepare = add_command(commands, "prepare", "make the environments that algorithms ask for, by uv or pip", _prepare)
     add_job(prepare, selects=False)
     plan = add_command(commands, "plan", "list the test cases and what would be done with them", _plan)
@@ -79,11 +85,40 @@ def _validate(options: argparse.Namespace) -> int:
                 watcher=listener,
             )
         except ConfigError as error:
+            if options.format == "json":
+                return _as_json([*error.problems, *error.warnings])
             warn(error.warnings)
             raise
+        except IanvsError as error:
+            if options.format == "json":
+                return _as_json([ValidationError.of(error, None)])
+            raise
+    if options.format == "json":
+        return _as_json(job.warnings)
     warn(job.warnings)
     print(f"{options.file}: no errors, {len(job.warnings)} warning{'s' * (len(job.warnings) != 1)}.")
     return 0
+
+
+def _as_json(errors: Sequence[ValidationError]) -> int:
+    """Print the errors and warnings for an editor or another program.
+
+    Returns:
+        The exit status: 2 if there are errors, 0 if there are none or only warnings.
+    """
+    records = [
+        {
+            "code": error.code,
+            "file": shown_path(error.location.file) if error.location else None,
+            "line": (error.location.line if error.location else 0) or None,
+            "column": (error.location.column if error.location else 0) or None,
+            "message": hide_secrets(error.message, environment=os.environ),
+            "warning": error.warning,
+        }
+        for error in errors
+    ]
+    print(json.dumps(records, indent=2, ensure_ascii=False))
+    return 0 if all(error.warning for error in errors) else 2
 
 
 def _prepare(options: argparse.Namespace) -> int:

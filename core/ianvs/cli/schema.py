@@ -130,7 +130,7 @@ def file_schema(kind: str) -> Schema:
     made = TypeAdapter(FILE_KINDS[key]).json_schema()
     sections: Schema = made.pop("$defs", {})
     models = {model.__name__: model for model in _specs(Spec)}
-    used = {name: _section(section, models.get(name)) for name, section in sections.items() if name != "Place"}
+    used = {name: _section(section, models.get(name)) for name, section in sections.items() if name != "Location"}
     for name, bring in (("ScenarioSpec", scenario_options), ("DatasetSpec", dataset_options)):
         if name in used:
             used[name] = {"allOf": [used[name], *bring()]}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ianvs.base.entry_points import installed, whose
-from ianvs.base.errors import Place, PluginError, Problem
+from ianvs.base.errors import Location, PluginError, ValidationError
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.contract_name import GROUP, NATIVE, contract_names
 from ianvs.config.paths import Lookup
@@ -115,19 +115,19 @@ class Contract:
 
     # --- check ----------------------------------------------------------------------------------------------------
 
-    def data_problems(self, job: JobSpec) -> Iterable[Problem] | None:
+    def data_problems(self, job: JobSpec) -> Iterable[ValidationError] | None:
         """What is wrong with the data; None: they are ours to check."""
         return None
 
-    def setting_problems(self, job: JobSpec) -> Iterable[Problem]:
+    def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
         """What is wrong with what the files say, beyond their form; only files are looked at."""
         return ()
 
-    def code_problems(self, job: JobSpec) -> Iterable[Problem]:
+    def code_problems(self, job: JobSpec) -> Iterable[ValidationError]:
         """What is wrong with plugins, as far as it shows without running their code."""
         return ()
 
-    def import_problems(self, job: JobSpec) -> Iterable[Problem]:
+    def import_problems(self, job: JobSpec) -> Iterable[ValidationError]:
         """The same, where nothing else is wrong. Their code may run, in a process of its own."""
         return ()
 
@@ -177,10 +177,10 @@ class Native(Contract):
     name = NATIVE
     runs_cases = False
 
-    def setting_problems(self, job: JobSpec) -> Iterable[Problem]:
+    def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
         if job.rank.style != NATIVE:
             said = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
-            yield Problem(said, Place(job.file))
+            yield ValidationError(said, Location(job.file), code="invalid-choice")
 
     def metric(self, spec: MetricSpec) -> None:
         return None

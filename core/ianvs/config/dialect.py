@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.config.models import AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.form import Spec
 from ianvs.config.paths import Lookup
@@ -45,7 +45,7 @@ class Dialect:
         assert isinstance(given, AlgorithmSpec)
         return given
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[ValidationError]:
         """What is to be told of the files that were rewritten."""
         return iter(())
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.errors import ConfigError, Problem, closest
+from ianvs.base.errors import ConfigError, ValidationError, closest
 from ianvs.config.contracts import common_contract, contracts, mixed
 from ianvs.config.dialect import Dialect
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
@@ -51,18 +51,20 @@ def load_job(
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs, algorithms = _linked(reading, document)
     if root and not (here / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
-        reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
+        reading.problems.append(
+            ValidationError(f"there is no folder '{root}', given as the dataset's root.", code="missing-file")
+        )
     if said := mixed([(str(algorithm.name), algorithm.contract) for algorithm in algorithms]):
         assert document is not None
         algorithms_place = document.key_place(("benchmarkingjob", "test_object", "algorithms"))
-        reading.problems.append(Problem(said, algorithms_place))
+        reading.problems.append(ValidationError(said, algorithms_place, code="mixed-contracts"))
     told = list(reading.dialect.problems())
     deferred = [problem for problem in told if not problem.warning]
     if reading.problems or not (job and testenvs):
         raise ConfigError(_in_order(reading.problems + deferred, reading.files))
     if job.working_directory and reading.dialect.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
-        reading.warnings.append(Problem(message, job.places["working_directory"]))
+        reading.warnings.append(ValidationError(message, job.places["working_directory"], code="no-effect"))
     contract = common_contract(algorithm.contract for algorithm in algorithms)
     replaced: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
@@ -197,27 +199,27 @@ def _constants(reading: Reading, document: Document) -> dict[Step, list[Document
     return found
 
 
-def _override_problems(jobs: int | None, device: str | None) -> Iterator[Problem]:
+def _override_problems(jobs: int | None, device: str | None) -> Iterator[ValidationError]:
     if jobs is not None and jobs < 1:
-        yield Problem(f"jobs should be at least 1, found {jobs}.")
+        yield ValidationError(f"jobs should be at least 1, found {jobs}.", code="out-of-range")
     names = typing.get_args(Device)
     if device is not None and device not in names:
         hint = GPU_IS_CUDA if device in GPU_WORDS else closest(device, names) or f" There are: {', '.join(names)}."
-        yield Problem(f"device '{device}' is not known.{hint}")
+        yield ValidationError(f"device '{device}' is not known.{hint}", code="invalid-choice")
 
 
-def _in_order(problems: list[Problem], files: list[Path]) -> list[Problem]:
+def _in_order(problems: list[ValidationError], files: list[Path]) -> list[ValidationError]:
     """`problems` by file in reading order, then by line; each once."""
     order = {file: index for index, file in enumerate(files)}
 
-    def position(problem: Problem) -> tuple[int, int, int]:
-        place = problem.place
-        return (order.get(place.file, len(files)), place.line, place.column) if place else (-1, 0, 0)
+    def position(problem: ValidationError) -> tuple[int, int, int]:
+        where = problem.location
+        return (order.get(where.file, len(files)), where.line, where.column) if where else (-1, 0, 0)
 
     return sorted(dict.fromkeys(map(_printable, problems)), key=position)
 
 
-def _printable(problem: Problem) -> Problem:
+def _printable(problem: ValidationError) -> ValidationError:
     """The problem in one line, whatever text of the file its message quotes."""
     message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in problem.message)
-    return Problem(message, problem.place)
+    return replace(problem, message=message)

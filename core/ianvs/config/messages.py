@@ -7,10 +7,11 @@ import typing
 from collections.abc import Iterator
 from functools import cache
 
-from pydantic import ValidationError
+import pydantic
 from pydantic_core import ErrorDetails
 
-from ianvs.base.errors import Problem, closest, one_line
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import ValidationError, closest, code_of, one_line
 from ianvs.base.secrets import is_secret
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import Slip, at, described
@@ -55,7 +56,9 @@ _EXAMPLES = {
 }
 
 
-def problems_of(error: ValidationError, model: type[Spec], document: Document, kind: str) -> Iterator[Problem]:
+def problems_of(
+    error: pydantic.ValidationError, model: type[Spec], document: Document, kind: str
+) -> Iterator[ValidationError]:
     """The problems in what stands below the key `kind` of `document`, which did not fit `model`."""
     section = at(document.data, kind)
     for found in error.errors(include_url=False):
@@ -68,9 +71,10 @@ def problems_of(error: ValidationError, model: type[Spec], document: Document, k
                 yield slip_problem(slip, document, kind)
 
 
-def slip_problem(slip: Slip, document: Document, kind: str) -> Problem:
+def slip_problem(slip: Slip, document: Document, kind: str) -> ValidationError:
     path = (kind, *slip.path)
-    return Problem(slip.message, document.key_place(path) if slip.key else document.value_place(path))
+    location = document.key_place(path) if slip.key else document.value_place(path)
+    return ValidationError(slip.message, location, code=slip.code)
 
 
 def _existing(loc: Steps, data: object) -> Steps:
@@ -89,9 +93,10 @@ def _slips(found: ErrorDetails, path: Steps, model: type[Spec], data: object, ki
     elif found["type"] == "missing":
         yield from _missing(str(found["loc"][-1]), path, model, data, kind)
     elif found["type"] == "value_error":
-        yield Slip(str(found["ctx"]["error"]), path, key=False)
+        error = found["ctx"]["error"]
+        yield Slip(str(error), path, key=False, code=code_of(error, "invalid-value"))
     else:
-        yield Slip(f"{label((kind, *path))} {_mismatch(found, path)}", path, key=False)
+        yield Slip(f"{label((kind, *path))} {_mismatch(found, path)}", path, key=False, code=_code(found))
 
 
 def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
@@ -100,7 +105,7 @@ def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
     near = closest(key, known) if f"{key}s" in known else ""
     hint = near or home_of(key, kind) or closest(key, known) or f" Known keys: {one_line(list(dict.fromkeys(known)))}."
     where = label(tuple(step for step in (kind, *path[:-1]) if isinstance(step, str) or "hyperparameters" in path))
-    return Slip(f"unknown key '{key}' in {where}.{hint}", path)
+    return Slip(f"unknown key '{key}' in {where}.{hint}", path, code="unknown-key")
 
 
 def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
@@ -112,11 +117,23 @@ def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) 
         description = sections[0].known_keys()[key].description if sections else ""
         what = f" It is {description}." if description else ""
         where = f" of {label((kind, *path))}" if "hyperparameters" in path else f" in {_section_name(kind, path)}"
-        yield Slip(f"key '{key}' is missing{where}.{what}", path)
+        yield Slip(f"key '{key}' is missing{where}.{what}", path, code="missing-key")
     elif any(section.options_in(given) for section in sections):  # else it is reported as an unknown key
         for name in misspelt:
             message = f"unknown key '{name}' in {_section_name(kind, path)}.{closest(name, [key])}"
-            yield Slip(message, (*path, name))
+            yield Slip(message, (*path, name), code="unknown-key")
+
+
+def _code(found: ErrorDetails) -> ErrorCode:
+    """The kind of mistake that a value of another form, size or choice is."""
+    kind = found["type"]
+    if kind in ("too_short", "string_too_short"):
+        return "empty-value" if found.get("ctx", {}).get("min_length", 1) == 1 else "wrong-length"
+    if kind == "too_long":
+        return "wrong-length"
+    if kind == "literal_error":
+        return "invalid-choice"
+    return "out-of-range" if kind in (*_BOUNDS, "finite_number") else "wrong-type"
 
 
 def _section_name(kind: str, path: Steps) -> str:

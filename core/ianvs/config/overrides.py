@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ianvs.base.errors import ConfigError, Place, Problem, closest
+from ianvs.base.errors import ConfigError, Location, ValidationError, closest
 from ianvs.base.secrets import without_secret
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import at, entries, repeats
@@ -31,8 +31,8 @@ class Override:
     algorithm: str = ""
 
     @property
-    def place(self) -> Place:
-        return Place(Path(f"--set {without_secret(self.said)}"))
+    def place(self) -> Location:
+        return Location(Path(f"--set {without_secret(self.said)}"))
 
 
 def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
@@ -44,7 +44,13 @@ def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
         key, equals, value = text.partition("=")
         shown = f"--set {without_secret(text)}"
         if not equals or not key.strip():
-            problems.append(Problem(f"'{shown}' is not understood. Write --set KEY=VALUE.", Place(Path("--set"))))
+            problems.append(
+                ValidationError(
+                    f"'{shown}' is not understood. Write --set KEY=VALUE.",
+                    Location(Path("--set")),
+                    code="invalid-override",
+                )
+            )
             continue
         try:
             given = parse(value, Path(shown)).data if value.strip() else None
@@ -57,12 +63,12 @@ def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
     return tuple(found)
 
 
-def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Override], list[Problem]]:
+def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Override], list[ValidationError]]:
     """Each with whom it is for; and what is wrong with their keys."""
     listed = entries(job.data, "benchmarkingjob", "test_object", "algorithms")
     names = [name for _, entry in listed if isinstance(name := at(entry, "name"), str)]
     found: list[Override] = []
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     for override in overrides:
         owner = next((name for name in names if override.key.startswith(f"{name}.")), "")
         first, dot, _ = override.key.partition(".")
@@ -75,9 +81,11 @@ def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Overr
         else:
             known = [*names, *(key for kind in _FILES for key in FILE_KINDS[kind].known_keys())]
             message = f"'{first}' is neither a key of the job or of a testenv, nor an algorithm of the job."
-            problems.append(Problem(f"{message}{closest(first, known)}", override.place))
+            problems.append(
+                ValidationError(f"{message}{closest(first, known)}", override.place, code="invalid-override")
+            )
     for again in repeats((one, one.key) for one in found if one.kind != "algorithm"):
-        problems.append(Problem(f"'{again.key}' is set twice. Keep one.", again.place))
+        problems.append(ValidationError(f"'{again.key}' is set twice. Keep one.", again.place, code="duplicate-entry"))
     return found, problems
 
 
@@ -111,5 +119,5 @@ def _with(data: object, path: Steps, override: Override) -> object:
         data = {}
     if not isinstance(data, dict):
         message = f"'{override.key}' leads into a list. Set the whole of it, as in --set 'seeds=[0, 1]'."
-        raise ConfigError([Problem(message, override.place)])
+        raise ConfigError([ValidationError(message, override.place, code="invalid-override")])
     return {**data, path[0]: _with(data.get(path[0]), path[1:], override)}

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from ianvs.base.errors import shown_path
+from ianvs.base.errors import InvalidValue, shown_path
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -28,11 +28,15 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
         if default is not None:
             return found or default
         if found is None:
-            raise ValueError(f"the variable {name} is not set. Set it, or write a default: ${{{name}:-./folder}}.")
+            raise InvalidValue(
+                f"the variable {name} is not set. Set it, or write a default: ${{{name}:-./folder}}.", "unset-variable"
+            )
         return found
 
     if "${" in _VARIABLE.sub("", text):
-        raise ValueError(f"'{text}' has a '${{' that is not a variable. Write ${{NAME}} or ${{NAME:-default}}.")
+        raise InvalidValue(
+            f"'{text}' has a '${{' that is not a variable. Write ${{NAME}} or ${{NAME:-default}}.", "invalid-variable"
+        )
     return _VARIABLE.sub(value, text)
 
 
@@ -67,10 +71,12 @@ class Lookup:
                 return self._noted(path, text)
         if present:
             found, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
-            raise ValueError(f"'{text}' is {found}, {shown_path(present[0])}; {wanted} belongs here.")
+            raise InvalidValue(
+                f"'{text}' is {found}, {shown_path(present[0])}; {wanted} belongs here.", "wrong-path-type"
+            )
         noun = "file or folder" if want == "any" else want
         looked = " and ".join(map(shown_path, tried))
-        raise ValueError(f"there is no {noun} '{text}'. Looked for {looked}.{neighbour(tried)}")
+        raise InvalidValue(f"there is no {noun} '{text}'. Looked for {looked}.{neighbour(tried)}", "missing-file")
 
     def _noted(self, path: Path, text: str) -> Path:
         if "${" in text:
@@ -79,10 +85,10 @@ class Lookup:
 
     def _written(self, text: str) -> Path:
         if not text.strip():
-            raise ValueError("the path is empty. Write the path of a file or folder.")
+            raise InvalidValue("the path is empty. Write the path of a file or folder.", "empty-value")
         path = Path(expand(text, self.environment))
         if "\0" in str(path):
-            raise ValueError("the path has a NUL character in it. Remove it.")
+            raise InvalidValue("the path has a NUL character in it. Remove it.", "invalid-path")
         return path.expanduser() if path.parts[:1] == ("~",) else path
 
     def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:

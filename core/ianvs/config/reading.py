@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
+import pydantic
 
-from ianvs.base.errors import ConfigError, Place, Problem, closest
+from ianvs.base.errors import ConfigError, Location, ValidationError, closest
 from ianvs.config.dialect import Dialect
 from ianvs.config.messages import home_of, problems_of, slip_problem
 from ianvs.config.models import FILE_KINDS
@@ -26,8 +26,8 @@ class Reading:
     """What has been read so far. Each file is read once, however many links lead to it."""
 
     dialect: Dialect
-    problems: list[Problem] = field(default_factory=list)
-    warnings: list[Problem] = field(default_factory=list)
+    problems: list[ValidationError] = field(default_factory=list)
+    warnings: list[ValidationError] = field(default_factory=list)
     overrides: list[Override] = field(default_factory=list)
     _documents: dict[Path, Document | None] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Reading:
         """How paths written in `document` are resolved."""
         return replace(self.dialect.lookup, folder=document.file.parent)
 
-    def open(self, file: Path, link: Place | None = None) -> Document | None:
+    def open(self, file: Path, link: Location | None = None) -> Document | None:
         """The document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""
         if file not in self._documents:
             self._documents[file] = None
@@ -51,11 +51,11 @@ class Reading:
                 self.problems += document.problems
             except ConfigError as error:
                 for problem in error.problems:
-                    whole_file = problem.place is None or problem.place.line == 0
+                    whole_file = problem.location is None or problem.location.line == 0
                     if link and whole_file:
-                        problem = Problem(f"'{file.name}': {problem.message}", link)
+                        problem = replace(problem, message=f"'{file.name}': {problem.message}", location=link)
                     elif whole_file and not file.exists():
-                        problem = Problem(problem.message + neighbour([file]), problem.place)
+                        problem = replace(problem, message=problem.message + neighbour([file]))
                     self.problems.append(problem)
         return self._documents[file]
 
@@ -84,12 +84,12 @@ class Reading:
         try:
             file = self.lookup_of(document).find(text)
         except ValueError as error:
-            self.problems.append(Problem(str(error), place))
+            self.problems.append(ValidationError.of(error, place))
             return None
         return self.open(file, place)
 
     def validated(
-        self, document: Document | None, kind: str, model: type[Model], link: Place | None = None
+        self, document: Document | None, kind: str, model: type[Model], link: Location | None = None
     ) -> Model | None:
         """What stands below the key `kind` of `document`, if nothing is wrong with it."""
         if document is None:
@@ -103,7 +103,7 @@ class Reading:
         self.problems += [slip_problem(slip, document, kind) for slip in model.conflicts(section)]
         try:
             validated = model.adapter().validate_python(section, context=self.lookup_of(document))
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             self.problems += problems_of(error, model, document, kind)
             return None
         if len(self.problems) != before:
@@ -116,28 +116,34 @@ class Reading:
         text = at(document.data, *path)
         if not isinstance(text, str):
             message = f"expected the path of a yaml file of hyperparameters, found {described(text)}."
-            self.problems.append(Problem(message, document.value_place(path)))
+            self.problems.append(ValidationError(message, document.value_place(path), code="wrong-type"))
             return None
         linked = self.follow(document, path)
         if linked is None:
             return None
         if not isinstance(linked.data, dict):
             message = f"expected 'name: value' lines, found {described(linked.data)}."
-            self.problems.append(Problem(message, linked.value_place(())))
+            self.problems.append(ValidationError(message, linked.value_place(()), code="wrong-type"))
             return None
         for where, value in entries(linked.data):
             if isinstance(value, dict) and value.keys() == {"values"}:
                 message = f"'{where[-1]}' lists values to try; a file of other_hyperparameters holds one value of each."
                 remedy = "Write 'name: value' here, or move it to hyperparameters."
-                self.problems.append(Problem(f"{message} {remedy}", linked.key_place(where)))
+                self.problems.append(
+                    ValidationError(f"{message} {remedy}", linked.key_place(where), code="misplaced-key")
+                )
         return linked
 
 
-def _at_the_top(document: Document, kind: str, model: type[Spec], link: Place | None) -> Iterator[Problem]:
+def _at_the_top(document: Document, kind: str, model: type[Spec], link: Location | None) -> Iterator[ValidationError]:
     """What is wrong with a file that is to be of this kind, and with what stands beside the key that says so."""
     data = document.data
     if not isinstance(data, dict):
-        yield Problem(f"expected '{kind}:' at the top of the file, found {described(data)}.", document.value_place(()))
+        yield ValidationError(
+            f"expected '{kind}:' at the top of the file, found {described(data)}.",
+            document.value_place(()),
+            code="missing-key",
+        )
     elif kind not in data:
         yield _not_of(data, document, kind, link)
     for key in data if isinstance(data, dict) and kind in data else ():
@@ -145,27 +151,39 @@ def _at_the_top(document: Document, kind: str, model: type[Spec], link: Place | 
         if key == kind:
             continue
         if key in FILE_KINDS:
-            yield Problem(f"'{key}' stands beside '{kind}'. Give it a file of its own.", place)
+            yield ValidationError(
+                f"'{key}' stands beside '{kind}'. Give it a file of its own.", place, code="misplaced-key"
+            )
         elif key in model.known_keys():
-            yield Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place)
+            yield ValidationError(f"key '{key}' stands beside '{kind}'. Indent it below.", place, code="misplaced-key")
         elif home := home_of(key, kind):
-            yield Problem(f"unknown key '{key}' at the top of the file.{home}", place)
+            yield ValidationError(f"unknown key '{key}' at the top of the file.{home}", place, code="misplaced-key")
         else:
-            yield Problem(f"'{key}' stands beside '{kind}' and is not read.", place, warning=True)
+            yield ValidationError(
+                f"'{key}' stands beside '{kind}' and is not read.", place, warning=True, code="no-effect"
+            )
 
 
-def _not_of(data: Mapping[str, object], document: Document, kind: str, link: Place | None) -> Problem:
+def _not_of(data: Mapping[str, object], document: Document, kind: str, link: Location | None) -> ValidationError:
     """Why a file with these `data` is not of the kind that is needed, judged by the keys at its top."""
     if other := next((key for key in data if key in FILE_KINDS), None):
         if link:
             message = f"'{document.file.name}' is {_ARTICLES[other]} file; {_ARTICLES[kind]} file belongs here."
-            return Problem(message, link)
+            return ValidationError(message, link, code="wrong-file-kind")
         message = f"this is {_ARTICLES[other]} file; {_ARTICLES[kind]} file is needed, which has '{kind}:' at its top."
-        return Problem(message, document.key_place((other,)))
+        return ValidationError(message, document.key_place((other,)), code="wrong-file-kind")
     for key in data:
         if hint := closest(key, [kind]):
-            return Problem(f"unknown key '{key}' at the top of the file.{hint}", document.key_place((key,)))
+            return ValidationError(
+                f"unknown key '{key}' at the top of the file.{hint}", document.key_place((key,)), code="unknown-key"
+            )
     place = document.value_place(())
     if any(key in FILE_KINDS[kind].known_keys() for key in data):
-        return Problem(f"'{kind}:' is missing at the top of the file. Write it there and indent the rest below.", place)
-    return Problem(f"'{kind}:' is missing at the top of the file. Is this {_ARTICLES[kind]} file?", place)
+        return ValidationError(
+            f"'{kind}:' is missing at the top of the file. Write it there and indent the rest below.",
+            place,
+            code="missing-key",
+        )
+    return ValidationError(
+        f"'{kind}:' is missing at the top of the file. Is this {_ARTICLES[kind]} file?", place, code="missing-key"
+    )

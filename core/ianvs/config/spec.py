@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import cast
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.base.secrets import secrets_of, without_secrets
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, ResourcesSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, GenerationSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
@@ -76,8 +76,10 @@ class JobSpec(JobSettings):
     only: str | None = None  # conditions that the cases fulfil; None: all
     limit: int | None = None  # how many of them, from the first; None: all
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
-    warnings: tuple[Problem, ...] = field(default=(), compare=False)
-    problems: tuple[Problem, ...] = field(default=(), compare=False)  # what is wrong, where all could be read anyway
+    warnings: tuple[ValidationError, ...] = field(default=(), compare=False)
+    problems: tuple[ValidationError, ...] = field(
+        default=(), compare=False
+    )  # what is wrong, where all could be read anyway
     # Paths that files give with `${NAME}`.
     unexpanded_paths: Mapping[Path, str] = field(default_factory=dict, compare=False)
 

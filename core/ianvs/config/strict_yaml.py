@@ -19,7 +19,8 @@ from yaml.reader import Reader, ReaderError
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
-from ianvs.base.errors import ConfigError, Place, Problem
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import ConfigError, Location, ValidationError
 
 Step = str | int
 """A key of a mapping or a position in a list."""
@@ -63,17 +64,17 @@ class Document:
 
     file: Path
     data: object
-    keys: Mapping[Steps, Place]
-    values: Mapping[Steps, Place]
-    problems: tuple[Problem, ...] = ()
+    keys: Mapping[Steps, Location]
+    values: Mapping[Steps, Location]
+    problems: tuple[ValidationError, ...] = ()
 
-    def value_place(self, path: Steps) -> Place:
+    def value_place(self, path: Steps) -> Location:
         """Where the value at `path` stands; for what is not in the file, the nearest thing around it."""
         while path and path not in self.values:
             path = path[:-1]
-        return self.values.get(path, Place(self.file))
+        return self.values.get(path, Location(self.file))
 
-    def key_place(self, path: Steps) -> Place:
+    def key_place(self, path: Steps) -> Location:
         """Where the key of `path` stands; an entry of a list has no key, its value counts."""
         while path and path not in self.values:
             path = path[:-1]
@@ -83,25 +84,25 @@ class Document:
 def read(file: Path) -> Document:
     """The document in `file`. ConfigError when it can't be read at all or is not valid YAML."""
     if file.is_dir():
-        raise _refusal("this is a folder. Name a yaml file in it.", Place(file))
+        raise _refusal("this is a folder. Name a yaml file in it.", Location(file), "wrong-path-type")
     if not file.exists():
-        raise _refusal("there is no such file.", Place(file))
+        raise _refusal("there is no such file.", Location(file), "missing-file")
     if not file.is_file():
-        raise _refusal("this is not a regular file.", Place(file))
+        raise _refusal("this is not a regular file.", Location(file), "wrong-path-type")
     try:
         size = file.stat().st_size
         if size > MAX_BYTES:
             message = f"{size / 1e6:.0f} MB is too much for a configuration file. Is it the right file?"
-            raise _refusal(message, Place(file))
+            raise _refusal(message, Location(file), "unreadable-file")
         raw = file.read_bytes()
     except OSError as error:
-        raise _refusal(f"the file can't be read: {error.strerror}.", Place(file)) from None
+        raise _refusal(f"the file can't be read: {error.strerror}.", Location(file), "unreadable-file") from None
     try:
         return parse(raw.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8", errors="replace")
-        place = Place.in_text(file, before, len(before))
-        raise _refusal("the file is not UTF-8 text. Save it as UTF-8.", place) from None
+        place = Location.in_text(file, before, len(before))
+        raise _refusal("the file is not UTF-8 text. Save it as UTF-8.", place, "invalid-encoding") from None
 
 
 def parse(text: str, file: Path, *, as_written: bool = False) -> Document:
@@ -125,9 +126,9 @@ def parse(text: str, file: Path, *, as_written: bool = False) -> Document:
         raise ConfigError([_syntax_problem(error, file)]) from None
     except ReaderError as error:
         message = f"the character U+{int(error.character):04X} is not allowed in YAML. Remove it."
-        raise _refusal(message, Place.in_text(file, text, int(error.position))) from None
+        raise _refusal(message, Location.in_text(file, text, int(error.position)), "invalid-encoding") from None
     if node is None:
-        raise _refusal("the file is empty.", Place(file))
+        raise _refusal("the file is empty.", Location(file), "empty-file")
     builder = _Builder(file, as_written)
     data = builder.build(node, ())
     return Document(file, data, builder.keys, builder.values, tuple(builder.problems))
@@ -144,12 +145,12 @@ def resolve_scalar(text: str) -> Scalar:
     return text
 
 
-def _refusal(message: str, place: Place) -> ConfigError:
-    return ConfigError([Problem(message, place)])
+def _refusal(message: str, location: Location, code: ErrorCode) -> ConfigError:
+    return ConfigError([ValidationError(message, location, code=code)])
 
 
-def _mark_place(file: Path, mark: yaml.Mark) -> Place:
-    return Place(file, mark.line + 1, mark.column + 1)
+def _mark_place(file: Path, mark: yaml.Mark) -> Location:
+    return Location(file, mark.line + 1, mark.column + 1)
 
 
 # By a part of what PyYAML says. The first that fits counts; {opened} is the line where what is wrong begins.
@@ -175,7 +176,7 @@ _SAID = {
 }
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> Problem:
+def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> ValidationError:
     """One line about `error`, at the place to look at."""
     mark = error.problem_mark or error.context_mark
     problem, context = error.problem or "", error.context or ""
@@ -185,7 +186,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> Problem:
     else:
         opened = error.context_mark.line + 1 if error.context_mark else 0
         message = known.format(opened=opened, word="".join(problem.split()[2:3]))
-    return Problem(message, _mark_place(file, mark) if mark else Place(file))
+    return ValidationError(message, _mark_place(file, mark) if mark else Location(file), code="invalid-yaml")
 
 
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
@@ -221,7 +222,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         return self.peek_event().start_mark  # type: ignore[no-any-return, no-untyped-call]
 
     def _refused(self, message: str) -> ConfigError:
-        return _refusal(message, _mark_place(self._file, self._mark()))
+        return _refusal(message, _mark_place(self._file, self._mark()), "unsupported-yaml")
 
     def resolve(self, kind: type[yaml.Node], value: object, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode:
@@ -234,18 +235,20 @@ class _Builder:
 
     def __init__(self, file: Path, as_written: bool = False) -> None:
         self.file, self._as_written = file, as_written
-        self.keys: dict[Steps, Place] = {}
-        self.values: dict[Steps, Place] = {}
-        self.problems: list[Problem] = []
+        self.keys: dict[Steps, Location] = {}
+        self.values: dict[Steps, Location] = {}
+        self.problems: list[ValidationError] = []
         self._nodes = 0
 
     def build(self, node: yaml.Node, path: Steps) -> object:
         place = _mark_place(self.file, node.start_mark)
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise _refusal(f"more than {MAX_NODES} values once aliases are expanded. Use fewer.", place)
+            raise _refusal(
+                f"more than {MAX_NODES} values once aliases are expanded. Use fewer.", place, "unsupported-yaml"
+            )
         if len(path) > MAX_DEPTH:
-            raise _refusal("an alias that contains itself. Write the value out.", place)
+            raise _refusal("an alias that contains itself. Write the value out.", place, "unsupported-yaml")
         self.values[path] = place
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, place)
@@ -257,7 +260,7 @@ class _Builder:
 
     def _mapping(self, node: yaml.MappingNode, path: Steps) -> dict[str, object]:
         data: dict[str, object] = {}
-        first: dict[tuple[type, object], Place] = {}
+        first: dict[tuple[type, object], Location] = {}
         for key_node, value_node in node.value:
             place = _mark_place(self.file, key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
@@ -268,7 +271,9 @@ class _Builder:
                 continue
             key = self._scalar(key_node, place)
             if earlier := first.get((type(key), key)):
-                self._problem(f"key '{key}' is given twice, first on line {earlier.line}. Keep one.", place)
+                self._problem(
+                    f"key '{key}' is given twice, first on line {earlier.line}. Keep one.", place, "duplicate-key"
+                )
                 continue
             first[type(key), key] = place
             if not isinstance(key, str):
@@ -279,14 +284,14 @@ class _Builder:
             data[key] = self.build(value_node, (*path, key))
         return data
 
-    def _scalar(self, node: yaml.Node, place: Place) -> Scalar:
+    def _scalar(self, node: yaml.Node, place: Location) -> Scalar:
         name = node.tag.removeprefix(_TAG)
         if name == "str" or self._as_written:
             return str(node.value)
         try:
             value = resolve_scalar(node.value)
         except ValueError:
-            self._problem("a number of too many digits. Put it in quotes if it is text.", place)
+            self._problem("a number of too many digits. Put it in quotes if it is text.", place, "out-of-range")
             return None
         if node.tag == _PLAIN:
             return value
@@ -296,8 +301,8 @@ class _Builder:
             self._problem(f"this value does not fit its tag !!{name}. Remove the tag.", place)
         return float(value) if name == "float" and isinstance(value, int) else value
 
-    def _unknown_tag(self, node: yaml.Node, place: Place) -> None:
+    def _unknown_tag(self, node: yaml.Node, place: Location) -> None:
         self._problem(f"the tag '{node.tag.replace(_TAG, '!!')}' is not understood. Write a plain value.", place)
 
-    def _problem(self, message: str, place: Place) -> None:
-        self.problems.append(Problem(message, place))
+    def _problem(self, message: str, place: Location, code: ErrorCode = "unsupported-yaml") -> None:
+        self.problems.append(ValidationError(message, place, code=code))

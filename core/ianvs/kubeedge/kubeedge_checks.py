@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs.base.entry_points import installed
-from ianvs.base.errors import DataError, Place, Problem, one_line, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, one_line, shown_path
 from ianvs.base.secrets import is_secret
 from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
@@ -37,7 +37,7 @@ _READS_JSON = "pycocotools"
 _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
 
-def data_problems(job: JobSpec) -> Iterator[Problem]:
+def data_problems(job: JobSpec) -> Iterator[ValidationError]:
     """What is wrong with the files of samples that the paradigms read."""
     from ianvs.exam import data
     from ianvs.kubeedge import datafiles
@@ -49,7 +49,7 @@ def data_problems(job: JobSpec) -> Iterator[Problem]:
                 try:
                     datafiles.read(str(source.path), "inference")
                 except (DataError, ValueError) as error:
-                    yield Problem(f"{error} Mend the record.", source.place)
+                    yield ValidationError(f"{error} Mend the record.", source.place, code="invalid-record")
 
 
 def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
@@ -60,23 +60,23 @@ def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
 # --- settings -----------------------------------------------------------------------------------------------------
 
 
-def setting_problems(job: JobSpec) -> Iterator[Problem]:
+def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
     """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv."""
     for algorithm in job.algorithms:
         if (name := algorithm.paradigm.name) in PRIVATE_PARADIGMS:
             why = f"'{name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
-            yield Problem(why, algorithm.paradigm.place)
+            yield ValidationError(why, algorithm.paradigm.place, code="private-paradigm")
         for module in algorithm.modules:
             built_in = tuple(installed(SCHEMES)) if module.type == SCHEME else _BUILT_IN.get(module.type)
             if module.url is None and built_in is not None and module.name not in built_in:
                 but = f", and is not built in: {', '.join(built_in)}" if built_in else ""
                 message = f"{module.type} '{module.name}' has no url{but}. Write the path of its python file."
-                yield Problem(message, _place(module))
+                yield ValidationError(message, _place(module), code="missing-key")
         for exam in job.testenvs:
             yield from _between(algorithm, exam)
 
 
-def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
+def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[ValidationError]:
     settings: ExamSettings = exam.settings
     paradigm, metric = algorithm.paradigm.name, settings.model_eval.model_metric
     mode = settings.hard_example_mining_mode
@@ -86,37 +86,39 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
             f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'. Another way "
             f"to answer is a module of the type {SCHEME} (docs/ianvs.md)."
         )
-        yield Problem(message, exam.places.get("hard_example_mining_mode", exam.place))
+        yield ValidationError(message, exam.places.get("hard_example_mining_mode", exam.place), code="invalid-choice")
     place = metric.place or exam.places.get("model_eval", exam.place)
     lifelong = paradigm == "lifelonglearning"
     if lifelong and metric.mode == "multi-inference":
         types = [module.type for module in algorithm.modules]
         if lacking := [kind for kind in MULTI_INFERENCE_MODULES if kind not in types]:
             message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
-            yield Problem(message, algorithm.places.get("modules", algorithm.place))
+            yield ValidationError(message, algorithm.places.get("modules", algorithm.place), code="missing-module")
     judges = lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning")
     if judges and metric.mode != "multi-inference" and (not metric.name or metric.url is None):
         message = f"{paradigm} judges models by model_eval.model_metric. Write its name and url there."
-        yield Problem(message, place)
+        yield ValidationError(message, place, code="missing-key")
     if judges and metric.name and metric.url is not None and not metric.url.exists():
         message = f"there is no file {shown_path(metric.url)}, which should define the metric '{metric.name}'."
-        yield Problem(message, metric.places.get("url", place))
+        yield ValidationError(message, metric.places.get("url", place), code="missing-file")
     method = algorithm.split.splitting_method if algorithm.split is not None else "default"
     if lifelong and metric.mode in ("no-inference", "hard-example-mining") and method not in _ONE_PART_MORE:
         message = (
             f"mode {metric.mode} needs one part of the data more than incremental_rounds, for the round before the "
             f"first; splitting_method '{method}' makes none. Take {' or '.join(_ONE_PART_MORE)}."
         )
-        yield Problem(message, algorithm.places.get("lifelong_learning_data_setting", algorithm.place))
+        yield ValidationError(
+            message, algorithm.places.get("lifelong_learning_data_setting", algorithm.place), code="unfit-module"
+        )
 
 
-def import_problems(job: JobSpec) -> Iterator[Problem]:
+def import_problems(job: JobSpec) -> Iterator[ValidationError]:
     """What importing the files of modules and metrics shows, each algorithm's in a process of its own."""
     from ianvs.processes.isolated import Unanswered, ask_isolated
 
     for exam in job.testenvs:
         for algorithm in job.algorithms:
-            place = algorithm.place or Place(algorithm.file)
+            place = algorithm.place or Location(algorithm.file)
             with tempfile.TemporaryDirectory() as folder:
                 below = Path(folder)
                 work = work_of(ContractCase(algorithm, exam, {}, 0, (), below, below, job.working_directory))
@@ -125,13 +127,15 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
                     found = ask_isolated("ianvs.kubeedge.run:problems", question, job.limits.check_seconds)
                 except Unanswered as error:
                     found = [f"importing its files {error}" + ("" if error.overran else ".")]
-            yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)
+            yield from (
+                ValidationError(f"{algorithm.name}: {message}", place, code="unloadable-plugin") for message in found
+            )
 
 
 # --- plugins ------------------------------------------------------------------------------------------------------
 
 
-def code_problems(job: JobSpec) -> Iterator[Problem]:
+def code_problems(job: JobSpec) -> Iterator[ValidationError]:
     """Syntax, names that nothing registers, and packages that are not installed; nothing is imported."""
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     # Where modules and metrics look for what they import.
@@ -155,38 +159,56 @@ def code_problems(job: JobSpec) -> Iterator[Problem]:
         names = registered_names(file, folders)
         if names is not None and name not in names:
             there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
-            yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", _place(plugin))
+            yield ValidationError(
+                f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}",
+                _place(plugin),
+                code="unregistered-name",
+            )
     for key, path, line in unset_keys(files, folders):
         message = f"the variable {key}, which is read here, is not set. {_EXPORT}"
-        yield Problem(message, Place(path, line, 1), warning=True)
+        yield ValidationError(message, Location(path, line, 1), warning=True, code="unset-variable")
     for module in modules:
         for name, values in module.grid:
             named = map(str, values if name.endswith("_env") and is_secret(name) else ())
             for key in (key for key in named if not os.environ.get(key)):
-                yield Problem(f"{name}: the variable {key} is not set. {_EXPORT}", module.place, warning=True)
+                yield ValidationError(
+                    f"{name}: the variable {key} is not set. {_EXPORT}",
+                    module.place,
+                    warning=True,
+                    code="unset-variable",
+                )
     lacking = missing_packages(list(dict.fromkeys(files)), folders)
     for missing in lacking:
         where = "a function in " if missing.lazily else ""
         message = f"{where}this file imports '{missing.name}', which is not to be found. {missing.remedy}"
-        yield Problem(message, Place(missing.file, missing.line, 1), warning=missing.lazily)
+        yield ValidationError(
+            message, Location(missing.file, missing.line, 1), warning=missing.lazily, code="missing-package"
+        )
     read = [source for exam in job.testenvs for source in _read(job, exam) if source.form == "json"]
     known = any(missing.name == _READS_JSON for missing in lacking) or importlib.util.find_spec(_READS_JSON) is not None
     if read and not known:
         message = f"a json of samples is read by '{_READS_JSON}', which is not to be found."
-        yield Problem(f"{message} Install it (pip install {_READS_JSON}).", read[0].place)
+        yield ValidationError(
+            f"{message} Install it (pip install {_READS_JSON}).", read[0].place, code="missing-package"
+        )
 
 
-def _place(named: ModuleSpec | MetricSpec) -> Place | None:
+def _place(named: ModuleSpec | MetricSpec) -> Location | None:
     return named.places.get("name", named.place)
 
 
-def _syntax(file: Path) -> Problem | None:
+def _syntax(file: Path) -> ValidationError | None:
     try:
         ast.parse(file.read_bytes())
     except SyntaxError as error:
-        return Problem(f"this is not Python: {error.msg}.", Place(file, error.lineno or 0, error.offset or 0))
+        return ValidationError(
+            f"this is not Python: {error.msg}.",
+            Location(file, error.lineno or 0, error.offset or 0),
+            code="invalid-syntax",
+        )
     except ValueError as error:
-        return Problem(f"this is not Python: {error}.", Place(file))
+        return ValidationError(f"this is not Python: {error}.", Location(file), code="invalid-syntax")
     except OSError as error:
-        return Problem(f"the file can't be read: {error.strerror}. Make it readable.", Place(file))
+        message = f"the file can't be read: {error.strerror}. Make it readable."
+        return ValidationError(message, Location(file), code="unreadable-file")
     return None

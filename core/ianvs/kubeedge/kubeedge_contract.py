@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ianvs.base.errors import ConfigError, Problem, closest, shown_path
+from ianvs.base.errors import ConfigError, ValidationError, closest, shown_path
 from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.algorithm import MODULE_TYPES
@@ -44,7 +44,9 @@ class KubeEdge(Contract):
         known = {**KUBEEDGE_METRICS, **KUBEEDGE_FORMULAS}
         if spec.name not in known:
             hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
-            raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
+            raise ConfigError(
+                [ValidationError(f"metric '{spec.name}' has no url.{hint}", spec.place, code="unknown-metric")]
+            )
         higher = None if spec.name in ("MATRIX", "samples_transfer_ratio") else spec.name != "forget_rate"
         return MetricFacts(known[spec.name], spec.name == "MATRIX", higher)
 

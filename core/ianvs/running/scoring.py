@@ -10,7 +10,7 @@ from typing import Any, SupportsFloat, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import IanvsError, PluginError, Problem, one_line
+from ianvs.base.errors import IanvsError, PluginError, ValidationError, one_line
 from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data_types import DataType, data_type
@@ -380,7 +380,7 @@ def _part(record: EvaluationRecord, kept: NDArray[np.bool_] | NDArray[np.int64])
     return part
 
 
-def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:
+def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
     """Finished cases whose predicted label pictures a metric reads, and that kept none.
 
     A problem for each metric, which names the cases that have to be run again for it.
@@ -408,5 +408,5 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:
             f"asks for them; {count} kept nothing but counts: {one_line(cases)}. Run them again (`--rerun all`, or "
             "`--rerun` with the beginning of an id), or let the metric take one argument `confusion`: the counts."
         )
-        problems.append(Problem(message, authored[key].place))
+        problems.append(ValidationError(message, authored[key].place, code="missing-predictions"))
     return problems

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, Place, Problem, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, shown_path
 from ianvs.exam.data.cache import Progress, decoded_once
 from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.listing import SourceError, summary
@@ -54,7 +54,13 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
     if not home.is_dir():
         there = sorted(path.name for path in (folder / "features").glob("*") if path.is_dir())
         has = f"It has: {', '.join(there)}." if there else "The archives without `image-only` in their name have some."
-        raise SourceError([Problem(f"{shown_path(folder)} has no features '{features}'. {has}", Place(home))])
+        raise SourceError(
+            [
+                ValidationError(
+                    f"{shown_path(folder)} has no features '{features}'. {has}", Location(home), code="invalid-choice"
+                )
+            ]
+        )
     if tree.layout != METADATA:
         files = {bucket: home / bucket / "all.pth" for bucket in dict.fromkeys(labelled.buckets.tolist())}
     else:
@@ -64,7 +70,9 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
             bucket, name = key.split("/")
             files[key] = folder / named.get(bucket, {}).get(name, home / bucket / f"{name}.pth")
     problems = [
-        Problem("is not there. Unpack the archive again.", Place(file)) for file in files.values() if not file.is_file()
+        ValidationError("is not there. Unpack the archive again.", Location(file), code="damaged-dataset")
+        for file in files.values()
+        if not file.is_file()
     ]
     if problems:
         raise SourceError(summary(problems))
@@ -80,7 +88,13 @@ def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -
         loaded = _loaded(file)
         if not (isinstance(loaded, dict) if everything is None else isinstance(loaded, tuple | list)):
             form = "a mapping of Flickr ids to vectors" if everything is None else "vectors and labels"
-            raise SourceError([Problem(f"should hold {form}. Unpack the archive again.", Place(file))])
+            raise SourceError(
+                [
+                    ValidationError(
+                        f"should hold {form}. Unpack the archive again.", Location(file), code="damaged-dataset"
+                    )
+                ]
+            )
         if everything is None:
             known |= {f"{key}/{flickr}": vector for flickr, vector in loaded.items()}
         else:  # in the order of all.txt
@@ -88,15 +102,21 @@ def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -
             vectors, labels = loaded
             if [int(label) for label in labels] != listed.y.tolist():
                 message = f"its labels are not those of {shown_path(tree.train / 'filelists' / key / 'all.txt')}."
-                raise SourceError([Problem(message, Place(file))])
+                raise SourceError([ValidationError(message, Location(file), code="damaged-dataset")])
             known |= dict(zip(listed.ids.tolist(), vectors, strict=True))
     missing = [name for name in labelled.ids.tolist() if name not in known]
     if missing:
         message = f"there are no features of {missing[0]} and {len(missing) - 1} others. Unpack the archive again."
-        raise SourceError([Problem(message, Place(folder / "features" / features))])
+        raise SourceError([ValidationError(message, Location(folder / "features" / features), code="damaged-dataset")])
     rows = [np.asarray(known[name], dtype=np.float32).reshape(-1) for name in labelled.ids.tolist()]
     if len({len(row) for row in rows}) > 1:
-        raise SourceError([Problem("its vectors differ in length.", Place(folder / "features" / features))])
+        raise SourceError(
+            [
+                ValidationError(
+                    "its vectors differ in length.", Location(folder / "features" / features), code="damaged-dataset"
+                )
+            ]
+        )
     return np.stack(rows)
 
 

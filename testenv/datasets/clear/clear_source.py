@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.base.seeding import generator
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Samples, Source
@@ -54,26 +54,31 @@ class _Clear(Source):
             raise ValueError(f"`split` belongs to `protocol: iid`; {self.protocol} has one cut. Take it out.")
         return self
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
+    def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """What is wrong with the files and can be found without opening a picture."""
         place = spec.places.get("root", spec.place)
         if spec.root is None:
             message = f"{spec.name} needs `root`, the folder into which {self._archives()} were unpacked."
-            return [Problem(message, place)]
+            return [ValidationError(message, place, code="missing-key")]
         problems = []
         if self.features is not None and spec.image_size is not None:
             message = "`image_size` is for pictures; with `features` none are read. Take one of them out."
-            problems.append(Problem(message, spec.places.get("image_size", spec.place)))
+            problems.append(
+                ValidationError(message, spec.places.get("image_size", spec.place), code="conflicting-keys")
+            )
         if spec.image_size is not None and spec.image_size[0] != spec.image_size[1]:
             message = f"pictures of {spec.name} are cut to squares. Give one number, such as `image_size: {SIZE}`."
-            problems.append(Problem(message, spec.places.get("image_size", spec.place)))
+            problems.append(ValidationError(message, spec.places.get("image_size", spec.place), code="invalid-value"))
         try:
             tree, parts = self._parts(spec)
             if self.features is not None:
                 for folder, labelled in parts:
                     feature_files(tree, folder, self.features, labelled)
         except SourceError as broken:
-            problems += [Problem(problem.message, problem.place or place) for problem in broken.problems]
+            problems += [
+                ValidationError(problem.message, problem.location or place, code=problem.code)
+                for problem in broken.problems
+            ]
         return problems
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
@@ -123,14 +128,16 @@ class _Clear(Source):
                 message = (
                     "this release of CLEAR has no test set of its own. Set `protocol: iid` or `protocol: streaming`."
                 )
-                raise SourceError([Problem(message, spec.places.get("protocol", spec.place))])
+                raise SourceError(
+                    [ValidationError(message, spec.places.get("protocol", spec.place), code="invalid-choice")]
+                )
             if tree.test is None:
                 archive, md5 = list(self.archives.items())[1]
                 message = (
                     f"the released test set is not there: unpack {archive} (md5 {md5}) into "
                     f"{tree.root}, or set `protocol: iid`, which tests on a part of the training set."
                 )
-                raise SourceError([Problem(message)])
+                raise SourceError([ValidationError(message, code="damaged-dataset")])
             released = read_metadata(tree.train, tree.classes), read_metadata(tree.test, tree.classes)
             return (tree.train, released[0]), (tree.test, released[1])
         if tree.layout != METADATA and self.protocol == "iid":

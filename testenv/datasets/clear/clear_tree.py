@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line, shown_path
+from ianvs.base.errors import Location, ValidationError, closest, one_line, shown_path
 from ianvs.base.tool_files import is_of_tool
 from ianvs.exam.data.listing import SourceError, summary
 
@@ -75,7 +75,7 @@ def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
         if test_there and (asked := _class_names([test, root])) != classes:
             strange = one_line(sorted({*asked} ^ {*classes})) or "their order differs"
             message = f"names other classes than {shown_path(train)}: {strange}. Unpack both parts of one release."
-            raise SourceError([Problem(message, Place(test / "class_names.txt"))])
+            raise SourceError([ValidationError(message, Location(test / "class_names.txt"), code="damaged-dataset")])
         return Tree(METADATA, root, train, test if test_there else None, classes)
     if (root / OLD_FOLDER / "filelists").is_dir():
         return Tree(LISTS, root, root / OLD_FOLDER, None, _class_names([root, root / OLD_FOLDER]))
@@ -83,49 +83,51 @@ def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
         message = f"the release lies in {shown_path(meant)}. Set `root` to that folder."
     else:
         message = f"{shown_path(root)} holds no release of CLEAR. Unpack {archives} there."
-    raise SourceError([Problem(message)])
+    raise SourceError([ValidationError(message, code="missing-data")])
 
 
 def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
     """What labeled_metadata.json of a training or test folder names. Each bucket's list holds its own pictures only."""
     overview = folder / "labeled_metadata.json"
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     rows: list[tuple[str, str, int, str]] = []
-    places: list[Place] = []
+    places: list[Location] = []
     for bucket, by_class in sorted(read_mapping(overview).items(), key=lambda item: _number(item[0])):
         for name in by_class:
             if name not in classes:
                 message = f"bucket {bucket} names the class '{name}', class_names.txt does not.{closest(name, classes)}"
-                problems.append(Problem(message, Place(overview)))
+                problems.append(ValidationError(message, Location(overview), code="damaged-dataset"))
         for index, name in enumerate(classes):
             if name not in by_class:
                 continue
             file = folder / by_class[name]
             if not file.is_file():
                 message = f"names {by_class[name]}, which is not there. Unpack the archive again."
-                problems.append(Problem(message, Place(overview)))
+                problems.append(ValidationError(message, Location(overview), code="damaged-dataset"))
                 continue
             for key, entry in sorted(read_mapping(file).items()):  # sorted: the order in a json means nothing
                 if not isinstance(entry, dict) or "IMG_PATH" not in entry:
-                    problems.append(Problem(f"the entry '{key}' has no IMG_PATH.", Place(file)))
+                    problems.append(
+                        ValidationError(f"the entry '{key}' has no IMG_PATH.", Location(file), code="damaged-dataset")
+                    )
                     continue
                 rows.append((os.fspath(folder / entry["IMG_PATH"]), f"{bucket}/{name}/{key}", index, bucket))
-                places.append(Place(file))
-    return _labelled(rows, places, problems, Place(overview))
+                places.append(Location(file))
+    return _labelled(rows, places, problems, Location(overview))
 
 
 def read_lists(tree: Tree, part: str, split: int | None = None) -> Labelled:
     """The layout LISTS. part: "train" or "test" of the authors' split, or "all" where `split` is None."""
     above = tree.train / ("filelists" if split is None else f"testset_ratio_0.3/split_{split}")
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     rows: list[tuple[str, str, int, str]] = []
-    places: list[Place] = []
+    places: list[Location] = []
     for bucket in _bucket_names(tree.train):
         file = above / bucket / f"{part}.txt"
         if not file.is_file():
             if bucket != "0":
                 message = f"is not there, though bucket_indices.json has bucket {bucket}. Unpack the archive again."
-                problems.append(Problem(message, Place(file)))
+                problems.append(ValidationError(message, Location(file), code="damaged-dataset"))
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
             if not line.strip():
@@ -134,30 +136,34 @@ def read_lists(tree: Tree, part: str, split: int | None = None) -> Labelled:
             index = int(label) if label.isdecimal() else -1
             if not path or not 0 <= index < len(tree.classes):
                 message = f"'{line}' should be a path and a class index below {len(tree.classes)}."
-                problems.append(Problem(message, Place(file, number, 1)))
+                problems.append(ValidationError(message, Location(file, number, 1), code="damaged-dataset"))
                 continue
             key = f"{bucket}/{tree.classes[index]}/{Path(path).stem}"
             rows.append((os.fspath(tree.root / path), key, index, bucket))
-            places.append(Place(file, number, 1))
-    return _labelled(rows, places, problems, Place(above))
+            places.append(Location(file, number, 1))
+    return _labelled(rows, places, problems, Location(above))
 
 
 def _labelled(
-    rows: list[tuple[str, str, int, str]], places: list[Place], problems: list[Problem], of: Place
+    rows: list[tuple[str, str, int, str]], places: list[Location], problems: list[ValidationError], of: Location
 ) -> Labelled:
-    first: dict[str, Place] = {}
+    first: dict[str, Location] = {}
     for (_, key, _, _), place in zip(rows, places, strict=True):
         if key in first:
-            problems.append(Problem(f"{key} is listed twice, at {first[key]} too. Keep one.", place))
+            problems.append(
+                ValidationError(f"{key} is listed twice, at {first[key]} too. Keep one.", place, code="damaged-dataset")
+            )
         first[key] = place
     there = _listed_folders({os.path.dirname(path) for path, *_ in rows})  # noqa: PTH120  (150 000 of them)
     for (path, *_), place in zip(rows, places, strict=True):
         folder, name = os.path.split(path)
         if name not in there[folder]:
             message = f"names {shown_path(path)}, which is not there. Unpack the archive again."
-            problems.append(Problem(message, place))
+            problems.append(ValidationError(message, place, code="damaged-dataset"))
     if not rows and not problems:
-        problems.append(Problem("names no labelled pictures. Unpack the archive again.", of))
+        problems.append(
+            ValidationError("names no labelled pictures. Unpack the archive again.", of, code="empty-dataset")
+        )
     if problems:
         raise SourceError(summary(problems))
     paths, ids, y, buckets = zip(*rows, strict=True)
@@ -178,7 +184,7 @@ def _bucket_names(folder: Path) -> list[str]:
     if file.is_file():
         names = _json(file)
         if not isinstance(names, list):
-            raise SourceError([Problem("should be a list of buckets.", Place(file))])
+            raise SourceError([ValidationError("should be a list of buckets.", Location(file), code="damaged-dataset")])
     else:
         folders = [path for path in (folder / "filelists").iterdir() if path.is_dir()]
         names = [path.name for path in folders if not is_of_tool(path.name)]
@@ -193,10 +199,12 @@ def _class_names(folders: list[Path]) -> tuple[str, ...]:
     file = next((folder / "class_names.txt" for folder in folders if (folder / "class_names.txt").is_file()), None)
     if file is None:
         message = "is not there; its lines are the names of the classes. Unpack the archive again."
-        raise SourceError([Problem(message, Place(folders[0] / "class_names.txt"))])
+        raise SourceError([ValidationError(message, Location(folders[0] / "class_names.txt"), code="damaged-dataset")])
     names = tuple(line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
     if not names or len(set(names)) < len(names):
-        raise SourceError([Problem("should name each class once, one a line.", Place(file))])
+        raise SourceError(
+            [ValidationError("should name each class once, one a line.", Location(file), code="damaged-dataset")]
+        )
     return names
 
 
@@ -213,7 +221,7 @@ def read_mapping(file: Path) -> dict[str, Any]:
     """A json that holds a mapping. Raises SourceError."""
     value = _json(file)
     if not isinstance(value, dict):
-        raise SourceError([Problem("should be a mapping.", Place(file))])
+        raise SourceError([ValidationError("should be a mapping.", Location(file), code="damaged-dataset")])
     return value
 
 
@@ -222,4 +230,4 @@ def _json(file: Path) -> Any:
         return json.loads(file.read_bytes())
     except ValueError as error:
         message = f"is no json ({error}). Unpack the archive again."
-        raise SourceError([Problem(message, Place(file))]) from None
+        raise SourceError([ValidationError(message, Location(file), code="damaged-dataset")]) from None

@@ -11,6 +11,7 @@ import ianvs
 from ianvs.base.errors import ConfigError, Place, Problem
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import Metric
+from tests.errors import located, recorded
 from tests.jobs import write_job
 from tests.running.inspector.own_inspector import inspector
 
@@ -69,31 +70,31 @@ def test_a_metric_is_described_by_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "more", "message"),
+    ("source", "more", "code"),
     [
-        ("def errors(y_true): ...", {}, "It is called with two arguments"),
-        ("def errors(a, b, factor): ...", {}, "needs the option 'factor'"),
-        ("def error(a, b): ...", {}, "has no 'errors'. Did you mean 'error'?"),
-        ("def errors(a, b): ...", {"of": "accuracy"}, "'errors' is none"),
-        ("1 / 0", {}, "errors.py:1: ZeroDivisionError"),
-        ("import os; os._exit(3)", {}, "importing the file of metric 'errors' ended the process"),
+        ("def errors(y_true): ...", {}, "broken-contract"),
+        ("def errors(a, b, factor): ...", {}, "missing-option"),
+        ("def error(a, b): ...", {}, "unloadable-plugin"),
+        ("def errors(a, b): ...", {"of": "accuracy"}, "unfit-metric"),
+        ("1 / 0", {}, "unloadable-plugin"),
+        ("import os; os._exit(3)", {}, "unloadable-plugin"),
     ],
 )
 def test_what_is_wrong_with_a_metric_stands_at_its_place(
-    tmp_path: Path, source: str, more: dict[str, object], message: str
+    tmp_path: Path, source: str, more: dict[str, object], code: str
 ) -> None:
     good = spec_of(tmp_path, "def good(a, b): ...", "good")
     first, [problem] = metric_facts(tmp_path, [good, spec_of(tmp_path, source, **more)])
     assert isinstance(first, Metric)  # whatever the other does
-    assert message in str(problem)
-    assert str(problem).startswith("testenv.yaml:7:5: ")
+    assert recorded([problem]) == [(code, "testenv.yaml:7:5")]
 
 
 def test_a_metric_that_ends_its_process_is_a_problem_of_the_job(tmp_path: Path) -> None:
     job = write_job(tmp_path, testenv=EXAM, sort_by="[{errors: ascend}]")
     (tmp_path / "errors.py").write_text("import os; os._exit(3)")
-    with pytest.raises(ConfigError, match="ended the process"):
+    with pytest.raises(ConfigError) as caught:
         ianvs.plan(job)
+    assert located(caught.value.problems) == [("unloadable-plugin", f"{tmp_path / 'testenv.yaml'}:4:20")]
 
 
 def test_a_mended_metric_is_described_anew(tmp_path: Path) -> None:

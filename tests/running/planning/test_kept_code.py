@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import DamagedError, IanvsError
+from ianvs.base.errors import DamagedError
 from ianvs.config import load_job
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.kept_code import keep_code, kept_files
 from ianvs.running.planning.plan import Plan, make_plan
 from ianvs.store import CaseStore, CodeStore
 from tests.edits import edited
+from tests.errors import errors_of
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 METRIC = "from told import ONE\n\ndef mine(y_true, y_pred):\n    return ONE\n"
@@ -55,8 +56,7 @@ def test_what_was_changed_since_it_was_planned_does_not_run(tmp_path: Path, name
     plan = planned(tmp_path)
     with (tmp_path / name).open("a") as file:
         file.write("print('later')\n")
-    with pytest.raises(IanvsError, match="changed since the job was planned"):
-        keep_code(plan)
+    assert errors_of(keep_code, plan) == [("changed-since-plan", "")]
 
 
 def test_a_comment_that_was_added_since_is_kept_and_runs(tmp_path: Path) -> None:

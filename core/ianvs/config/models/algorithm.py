@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.base.errors import Place, closest
+from ianvs.base.errors import InvalidValue, Location, closest
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
@@ -52,9 +52,12 @@ def _splitting_method(name: str) -> str:
         return name
     there_are = f" There are: {', '.join(SPLITTING_METHODS)}."
     if name in IANVS_SPLITTING_METHODS:
-        raise ValueError(f"splitting method '{name}' is for plugins under `contract: ianvs` alone.{there_are}")
+        raise InvalidValue(
+            f"splitting method '{name}' is for plugins under `contract: ianvs` alone.{there_are}",
+            "unsupported-by-contract",
+        )
     known = SPLITTING_METHODS + IANVS_SPLITTING_METHODS
-    raise ValueError(f"splitting method '{name}' is not known.{closest(name, known) or there_are}")
+    raise InvalidValue(f"splitting method '{name}' is not known.{closest(name, known) or there_are}", "invalid-choice")
 
 
 def _authors_url(value: object, info: ValidationInfo) -> str | None:
@@ -63,13 +66,16 @@ def _authors_url(value: object, info: ValidationInfo) -> str | None:
     text = path_text(value)
     if not (text.endswith(".py") or "/" in text or "${" in text):
         if not _DOTTED.fullmatch(text):
-            raise ValueError(
-                f"'{text}' is neither the path of a .py file nor 'package.module' nor 'package.module:Class'."
+            raise InvalidValue(
+                f"'{text}' is neither the path of a .py file nor 'package.module' nor 'package.module:Class'.",
+                "invalid-path",
             )
         return text
     path = lookup_of(info).find(text)
     if path.suffix != ".py":
-        raise ValueError(f"'{text}' is not a python file. Write the path of a .py file, or 'package.module'.")
+        raise InvalidValue(
+            f"'{text}' is not a python file. Write the path of a .py file, or 'package.module'.", "wrong-path-type"
+        )
     return str(path)
 
 
@@ -118,7 +124,7 @@ class ModuleSpec(PlacedSpec):
     url: AuthorsUrl = None
     grid: Hyperparameters = ()
     constants: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)  # of other files; the grid wins
-    value_places: Annotated[Mapping[str, tuple[Place, ...]], NoKey] = field(
+    value_places: Annotated[Mapping[str, tuple[Location, ...]], NoKey] = field(
         default_factory=dict, compare=False, repr=False
     )
 
@@ -175,7 +181,7 @@ def _amount(*units: str) -> AfterValidator:
     def read(value: str) -> int:
         found = _AMOUNT.fullmatch(value.strip())
         if found is None or found[2] not in units:
-            raise ValueError(f"'{value}' is no amount. Write a number and its unit: {', '.join(units)}.")
+            raise InvalidValue(f"'{value}' is no amount. Write a number and its unit: {', '.join(units)}.")
         return math.ceil(float(found[1]) * _UNITS[found[2]])
 
     return AfterValidator(read)
@@ -252,7 +258,11 @@ class AlgorithmSpec(PlacedSpec):
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
         if at(data, "python") and at(data, "environment"):
-            yield Slip("'python' and 'environment' both name an interpreter. Leave one out.", ("python",))
+            yield Slip(
+                "'python' and 'environment' both name an interpreter. Leave one out.",
+                ("python",),
+                code="conflicting-keys",
+            )
         types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
         yield from repeated("module type", types, "An algorithm has one of each.")
         for path, _ in entries(data, "modules"):
@@ -283,7 +293,11 @@ def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
     listed = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
     values = (found for key in listed[:1] for found in entries(data, *path, key))
     for where in repeats((where, _comparable(value)) for where, value in values):
-        yield Slip("this value is in the list already (1e-3 and 0.001 are one number). Remove one.", where)
+        yield Slip(
+            "this value is in the list already (1e-3 and 0.001 are one number). Remove one.",
+            where,
+            code="duplicate-entry",
+        )
 
 
 def _comparable(value: object) -> Hashable:

@@ -1,12 +1,14 @@
 """What the sections of the three files share: checks that know where they failed, and paths."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import InvalidValue
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.paths import Lookup, Want
 from ianvs.config.strict_yaml import Step, Steps
@@ -14,11 +16,19 @@ from ianvs.config.strict_yaml import Step, Steps
 
 @dataclass(frozen=True)
 class Slip:
-    """A problem at a path: within the section that was checked; `key`: at the key rather than its value."""
+    """A mistake in a section, before the file that it is in is known.
+
+    Attributes:
+        message: As of a ValidationError.
+        path: Where it is, below the section that was checked.
+        key: Whether it is at the key rather than at its value.
+        code: The kind of mistake.
+    """
 
     message: str
     path: Steps
     key: bool = True
+    code: ErrorCode = field(kw_only=True)
 
 
 T = TypeVar("T")
@@ -43,7 +53,7 @@ def described(value: object) -> str:
 def path_text(value: object) -> str:
     """`value` if it is text. Raises ValueError otherwise."""
     if not isinstance(value, str):
-        raise ValueError(f"expected a path, found {described(value)}.")
+        raise InvalidValue(f"expected a path, found {described(value)}.", "wrong-type")
     return value
 
 
@@ -74,7 +84,7 @@ def one_key(message: str) -> AfterValidator:
 
     def checked(entry: dict[str, T]) -> dict[str, T]:
         if len(entry) != 1:
-            raise ValueError(message)
+            raise InvalidValue(message, "wrong-length")
         return entry
 
     return AfterValidator(checked)
@@ -124,4 +134,4 @@ def repeats(found: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
 def repeated(what: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False) -> Iterator[Slip]:
     """A slip for each (path, name) whose name came before."""
     for path, name in repeats(((path, name), name) for path, name in named if isinstance(name, str)):
-        yield Slip(f"{what} '{name}' is given twice. {remedy}", path, key)
+        yield Slip(f"{what} '{name}' is given twice. {remedy}", path, key, code="duplicate-entry")

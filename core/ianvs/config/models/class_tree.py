@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
-from ianvs.base.errors import Place, Problem, one_line
+from ianvs.base.errors import Location, ValidationError, one_line
 from ianvs.config.models.base import described, entries
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -11,16 +11,26 @@ ClassTree = tuple[tuple[str, str], ...]
 """(node, its parent), by name, of each node but the root; sorted. Every class is a node."""
 
 
-def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[Problem]]:
+def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[ValidationError]]:
     """The tree at `path` of `document`, and what is wrong with it."""
-    found, places, problems = dict[str, str](), dict[str, Place](), list[Problem]()
+    found, places, problems = dict[str, str](), dict[str, Location](), list[ValidationError]()
     for where, child, parent in _edges(document, path):
         place = document.key_place(where)
         if not {type(child), type(parent)} <= {str, int}:
             said = f"nodes of a hierarchy are names, found {described(child)} below {described(parent)}."
-            problems.append(Problem(f"{said} Write 'child: parent' or 'parent: [child, child]'.", place))
+            problems.append(
+                ValidationError(
+                    f"{said} Write 'child: parent' or 'parent: [child, child]'.", place, code="invalid-hierarchy"
+                )
+            )
         elif (known := found.get(str(child))) is not None:
-            problems.append(Problem(f"'{child}' is below '{known}', and here below '{parent}'. Keep one.", place))
+            problems.append(
+                ValidationError(
+                    f"'{child}' is below '{known}', and here below '{parent}'. Keep one.",
+                    place,
+                    code="invalid-hierarchy",
+                )
+            )
         else:
             found[str(child)], places[str(child)] = str(parent), place
     roots = {parent: places[child] for child, parent in found.items() if parent not in found}
@@ -28,11 +38,17 @@ def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[Problem
         TopologicalSorter({child: [parent] for child, parent in found.items()}).prepare()
     except CycleError as error:
         said = " is below ".join(f"'{name}'" for name in reversed(error.args[1]))
-        problems.append(Problem(f"the hierarchy has a cycle: {said}. Take one out.", places[error.args[1][0]]))
+        problems.append(
+            ValidationError(
+                f"the hierarchy has a cycle: {said}. Take one out.", places[error.args[1][0]], code="invalid-hierarchy"
+            )
+        )
     else:
         if len(roots) != 1 and not problems:
             said = f"a hierarchy has one root, found {one_line(list(roots)) or 'none'}. Put everything below one node."
-            problems.append(Problem(said, [document.value_place(path), *roots.values()][-1]))
+            problems.append(
+                ValidationError(said, [document.value_place(path), *roots.values()][-1], code="invalid-hierarchy")
+            )
     return tuple(sorted(found.items())), problems
 
 

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, WrapV
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.config.models.base import Name, Slip, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -95,7 +95,7 @@ class Spec:
         """What is accepted and has no effect, or is read otherwise than it looks, in what a file gives of it."""
         for key, remark in self.without_effect.items():
             if key in given:
-                yield Slip(f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,))
+                yield Slip(f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,), code="no-effect")
 
     @classmethod
     @cache
@@ -159,8 +159,8 @@ class Spec:
 class PlacedSpec(Spec):
     """A section that knows where it stood, so that a check that comes later can point there."""
 
-    place: Annotated[Place | None, NoKey] = field(default=None, compare=False, repr=False)
-    places: Annotated[Mapping[str, Place], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by key
+    place: Annotated[Location | None, NoKey] = field(default=None, compare=False, repr=False)
+    places: Annotated[Mapping[str, Location], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by key
 
     def placed(self, document: Document, path: Steps) -> Self:
         """Its own place is its key. That of a key is its value, and that of an option the option's name."""

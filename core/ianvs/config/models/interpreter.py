@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
+from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import lookup_of, path_text
 from ianvs.config.models.form import PlacedSpec
 
@@ -24,8 +25,9 @@ def _interpreter(value: object, info: ValidationInfo) -> Path | None:
     lookup_of(info).find(text)
     path = lookup_of(info).find(os.path.dirname(text) or ".", "folder") / Path(text).name  # noqa: PTH120
     if not os.access(path, os.X_OK):
-        raise ValueError(
-            f"'{text}' can't be executed. Write the path of a python interpreter, such as venv/bin/python."
+        raise InvalidValue(
+            f"'{text}' can't be executed. Write the path of a python interpreter, such as venv/bin/python.",
+            "invalid-interpreter",
         )
     return path
 

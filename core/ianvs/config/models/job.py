@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.base.errors import Place, closest, one_line
+from ianvs.base.errors import InvalidValue, Location, closest, one_line
 from ianvs.config.models.base import (
     FilePath,
     FolderPath,
@@ -35,11 +35,11 @@ Device = Literal["auto", "cpu", "cuda"]
 def folder_name(name: str) -> str:
     """`name`, if a folder of a workspace can be called so. Raises ValueError."""
     if name.casefold() in RESERVED:
-        raise ValueError(f"the name '{name}' is taken by a folder of every workspace. Choose another.")
+        raise InvalidValue(f"the name '{name}' is taken by a folder of every workspace. Choose another.")
     if name in (".", "..") or name != name.strip() or len(name.encode()) > 200:
-        raise ValueError(f"'{name}' can't be the name of a folder, and a job's results get one. Choose another.")
+        raise InvalidValue(f"'{name}' can't be the name of a folder, and a job's results get one. Choose another.")
     if bad := next((character for character in name if character in "/\\" or not character.isprintable()), None):
-        raise ValueError(f"the name has {bad!r} in it, which a folder's name can't have. Leave it out.")
+        raise InvalidValue(f"the name has {bad!r} in it, which a folder's name can't have. Leave it out.")
     return name
 
 
@@ -140,7 +140,9 @@ class RankSpec(Spec):
     select: SelectSpec | None = None  # None: every configuration is a row, ranked on all results
     style: Literal["native", "ianvs"] = "native"  # ianvs: Ianvs's own tables, too, below rank/ianvs/
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
-    places: Annotated[Mapping[str, Place], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by column
+    places: Annotated[Mapping[str, Location], NoKey] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # by column
 
     def __post_init__(self, visualization: _Visualization | None, selected: _SelectedDataItem | None) -> None:
         shown = {f"visualization_{name}": value for name, value in vars(visualization).items()} if visualization else {}
@@ -174,9 +176,9 @@ class GenerationSpec(PlacedSpec):
 
     def __post_init__(self) -> None:
         if (self.engine == "server") is (self.url is None):
-            raise ValueError("a url belongs to `engine: server`. Write both, or neither.")
+            raise InvalidValue("a url belongs to `engine: server`. Write both, or neither.", "conflicting-keys")
         if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise ValueError(f"the url '{self.url}' is no web address. Write it as http://127.0.0.1:8000.")
+            raise InvalidValue(f"the url '{self.url}' is no web address. Write it as http://127.0.0.1:8000.")
 
 
 @dataclass(frozen=True)
@@ -283,12 +285,16 @@ class JobFile(JobSettings, _Links):
         yield from repeated("algorithm", named, "Give each its own name.")
         seeds = (((path, seed), seed) for path, seed in entries(data, "seeds") if isinstance(seed, int))
         for path, seed in repeats(seeds):
-            yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
+            yield Slip(
+                f"seed {seed} is given twice, and would repeat the same result. Keep one.", path, code="duplicate-entry"
+            )
         names = [name for _, link in algorithms if isinstance(name := at(link, "name"), str)]
         baseline = at(data, "rank", "baseline")
         if isinstance(baseline, str) and names and baseline not in names:
             hint = f"{closest(baseline, names)} They are: {one_line(names)}."
-            yield Slip(f"'{baseline}' is not an algorithm of the job.{hint}", ("rank", "baseline"))
+            yield Slip(
+                f"'{baseline}' is not an algorithm of the job.{hint}", ("rank", "baseline"), code="unknown-reference"
+            )
         yield from select_slips(at(data, "rank", "select"), ("rank", "select"))
         yield from search_slips(data)
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))

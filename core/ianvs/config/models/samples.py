@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.base.errors import Place, closest, one_line
+from ianvs.base.errors import InvalidValue, Location, closest, one_line
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.models.base import (
     FilePath,
@@ -54,7 +54,7 @@ class SourceSpec:
     # that are handed out as paths, who reads them: "txt", "csv", "json", "jsonl", "metadata", or "" for nobody.
     form: str
     domain: str | None = None  # the domain of all its samples, where the file names one per path
-    place: Place | None = field(default=None, compare=False, repr=False)
+    place: Location | None = field(default=None, compare=False, repr=False)
 
 
 def _legacy_form(path: Path) -> str | None:
@@ -92,7 +92,7 @@ def _path(value: object, info: ValidationInfo) -> Path:
         return Path(path_text(value))
     path = found_path(value, info, "any" if ending in ("data", "url") else "file", below=root)
     if ending == "url" and _legacy_form(path) is None and path.exists():
-        raise ValueError(f"whether '{value}' is an index is not clear. Write {part}_index or {part}_data.")
+        raise InvalidValue(f"whether '{value}' is an index is not clear. Write {part}_index or {part}_data.")
     return path
 
 
@@ -132,6 +132,7 @@ Collections = Annotated[
     absent_is(()),
 ]
 """Names of collections of samples, such as ImageNet-21k: one, or a list."""
+
 
 def _column_names(given: str | list[str]) -> str | tuple[str, ...]:
     if isinstance(given, str):
@@ -277,11 +278,12 @@ def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[Sourc
     if len(found) != 1:
         has = one_line([path.name for path in found or inside], 5) or "nothing"
         why = f"has no {' or '.join(names)}" if not found else f"has {len(found)} for one part"
-        raise ValueError(
-            f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`."
+        raise InvalidValue(
+            f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`.",
+            "missing-data",
         )
     if share is not None and any(_split_of(path) in _TEST_PARTS for path in inside):
-        raise ValueError(f"test_share is given, and {root.name} has a test part. Keep one.")
+        raise InvalidValue(f"test_share is given, and {root.name} has a test part. Keep one.", "conflicting-keys")
     return (SourceSpec(found[0], _legacy_form(found[0]) or "data"),)
 
 
@@ -306,19 +308,23 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
     train, test = ([f"{part}_{end}" for end in _FORMS if dataset.get(f"{part}_{end}")] for part in ("train", "test"))
     for given in (train, test):
         for key in given[1:]:
-            yield Slip(f"{given[0]} and {key} are both given. Keep one.", ("dataset", key))
+            yield Slip(f"{given[0]} and {key} are both given. Keep one.", ("dataset", key), code="conflicting-keys")
     for key in test[:1] if dataset.get("test_share") is not None else ():
-        yield Slip(f"test_share and {key} are both given. Keep one.", ("dataset", "test_share"))
+        yield Slip(
+            f"test_share and {key} are both given. Keep one.", ("dataset", "test_share"), code="conflicting-keys"
+        )
     if dataset.get("name") is not None:
         for key in train[:1] + test[:1]:
             message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
-            yield Slip(message, ("dataset", key))
+            yield Slip(message, ("dataset", key), code="conflicting-keys")
     elif dataset.get("url") is not None:
-        yield Slip("url is given and no name. Add the name of what that file defines.", ("dataset", "url"))
+        yield Slip(
+            "url is given and no name. Add the name of what that file defines.", ("dataset", "url"), code="missing-key"
+        )
     elif not any(closest(key, known) for key in dataset.keys() - known.keys()):  # else the slip is that key
         yield from _missing(dataset, train, test)
     if dataset.get("using") and at(testenv, "using"):
-        yield Slip("using is given in dataset and in testenv. Keep one.", ("using",))
+        yield Slip("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
     for path in (("dataset", "using"), ("using",)):
         yield from _using(testenv, path, train)
     classes: Steps = ("dataset", "classes")
@@ -332,13 +338,21 @@ def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -
     if not train and not test:
         message = "dataset names no data. Give the name of a built-in source, or train_index and test_index"
         if not dataset.get("root"):  # else they are looked for there
-            yield Slip(f"{message} (train_data and test_data for files that hold the samples).", ("dataset",))
+            yield Slip(
+                f"{message} (train_data and test_data for files that hold the samples).",
+                ("dataset",),
+                code="missing-data",
+            )
     elif not test:
         if dataset.get("test_share") is None:
             message = f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`."
-            yield Slip(message, ("dataset", train[0]))
+            yield Slip(message, ("dataset", train[0]), code="missing-data")
     elif not train:
-        yield Slip(f"{test[0]} is given and no training data. Add train_index or train_data.", ("dataset", test[0]))
+        yield Slip(
+            f"{test[0]} is given and no training data. Add train_index or train_data.",
+            ("dataset", test[0]),
+            code="missing-data",
+        )
 
 
 def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
@@ -355,4 +369,4 @@ def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
         names = at(testenv, "dataset", key)
         if isinstance(names, dict) and word not in names:
             hint = closest(word, names) or f" {listed}: {one_line(list(names))}."
-            yield Slip(f"domain '{word}' {lack}.{hint}", where, key=False)
+            yield Slip(f"domain '{word}' {lack}.{hint}", where, key=False, code="unknown-domain")

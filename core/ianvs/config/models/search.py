@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import Name, Slip, at
 from ianvs.config.models.form import PlacedSpec, Spec
 from ianvs.config.strict_yaml import Steps
@@ -56,20 +57,29 @@ class ValuesOrRange(Spec):
     def __post_init__(self) -> None:
         given = self._given
         if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} are given for one hyperparameter. Keep one of them.")
+            raise InvalidValue(
+                f"{' and '.join(given)} are given for one hyperparameter. Keep one of them.", "conflicting-keys"
+            )
         if not given:
-            raise ValueError(f"there are no values. {_FORMS}")
+            raise InvalidValue(f"there are no values. {_FORMS}", "empty-value")
         ((kind, value),) = given.items()
         if kind in ("values", "choice"):
             return
         low, high = value
         if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(f"a range goes from one finite number to another, found {low:g} and {high:g}.")
+            raise InvalidValue(
+                f"a range goes from one finite number to another, found {low:g} and {high:g}.", "out-of-range"
+            )
         if low >= high:
             found = f"found {low:g} and {high:g}"
-            raise ValueError(f"a range begins with its lower end, {found}. Write {kind}: [low, high] with low < high.")
+            raise InvalidValue(
+                f"a range begins with its lower end, {found}. Write {kind}: [low, high] with low < high.",
+                "out-of-range",
+            )
         if kind == "log_uniform" and low <= 0:
-            raise ValueError(f"log_uniform begins above 0, found {low:g}: it has no logarithm. Take uniform.")
+            raise InvalidValue(
+                f"log_uniform begins above 0, found {low:g}: it has no logarithm. Take uniform.", "out-of-range"
+            )
 
     @property
     def _given(self) -> dict[Any, Any]:
@@ -103,7 +113,9 @@ class SelectSpec(PlacedSpec):
 def _first_rung(rounds: int) -> int:
     if rounds < 2:
         said = "after round 1 nothing is forgotten yet, so that it tells nothing"
-        raise ValueError(f"the first rung is round 2 or later, found {rounds}: {said}. Write first_rung: 2.")
+        raise InvalidValue(
+            f"the first rung is round 2 or later, found {rounds}: {said}. Write first_rung: 2.", "out-of-range"
+        )
     return rounds
 
 
@@ -132,9 +144,11 @@ def select_slips(select: object, path: Steps) -> Iterator[Slip]:
     by = at(select, "by")
     for key, reader in (("rounds", "first_rounds"), ("share", "validation"), ("exam", "exam")):
         if by == reader and at(select, key) is None and key != "share":
-            yield Slip(f"`by: {by}` needs the key '{key}'. Add it.", (*path, "by"))
+            yield Slip(f"`by: {by}` needs the key '{key}'. Add it.", (*path, "by"), code="missing-key")
         elif isinstance(by, str) and by != reader and at(select, key) is not None:
-            yield Slip(f"'{key}' has no effect: it is of `by: {reader}`. Take it out.", (*path, key))
+            yield Slip(
+                f"'{key}' has no effect: it is of `by: {reader}`. Take it out.", (*path, key), code="conflicting-keys"
+            )
 
 
 def search_slips(job: object) -> Iterator[Slip]:
@@ -144,16 +158,22 @@ def search_slips(job: object) -> Iterator[Slip]:
     if at(search, "name") in ("random", "tpe"):
         for key in ("sampler", "first_rung", "reduction"):
             if at(search, key) is not None:
-                yield Slip(f"'{key}' has no effect: it is of `name: asha`. Take it out.", ("search", key))
+                yield Slip(
+                    f"'{key}' has no effect: it is of `name: asha`. Take it out.",
+                    ("search", key),
+                    code="conflicting-keys",
+                )
     if at(select, "by") == "exam":
         told = "a search chooses in each exam for itself, not on another one"
-        yield Slip(f"{told}. Choose by first_rounds, validation or seeds.", ("search", "select", "by"))
+        yield Slip(
+            f"{told}. Choose by first_rounds, validation or seeds.", ("search", "select", "by"), code="invalid-choice"
+        )
     else:
         yield from select_slips(select, ("search", "select"))
     rounds = at(select, "rounds")
     if at(select, "by") == "first_rounds" and rounds == 1:
         told = "after round 1 nothing is forgotten yet, so that it tells a search nothing. Take 2 or more."
-        yield Slip(told, ("search", "select", "rounds"))
+        yield Slip(told, ("search", "select", "rounds"), code="out-of-range")
     if search is not None and at(job, "rank", "select") is not None:
         told = "a search chooses, and `rank.select` would choose once more. Put it below `search`."
-        yield Slip(told, ("rank", "select"))
+        yield Slip(told, ("rank", "select"), code="conflicting-keys")

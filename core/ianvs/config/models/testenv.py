@@ -219,17 +219,23 @@ class TestEnvSpec(PlacedSpec):
     def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
         yield from super().remarks(given)
         if isinstance(given["metrics"], dict):
-            yield Slip("metrics in groups are read as one list; the groups have no effect.", ("metrics",))
+            yield Slip(
+                "metrics in groups are read as one list; the groups have no effect.", ("metrics",), code="no-effect"
+            )
         for part, sources in (("train", self.dataset.train), ("test", self.dataset.test)):
             if self.dataset.name is None and at(given, "dataset", f"{part}_url"):
                 read_as = " and ".join(f"{part}_{form}" for form in sorted({source.form for source in sources}))
                 said = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
-                yield Slip(said, ("dataset", f"{part}_url"))
+                yield Slip(said, ("dataset", f"{part}_url"), code="renamed-key")
         if self.dataset.name is None and at(given, "dataset", "download") is not None:
-            yield Slip("'download' has no effect: only a built-in source ('name') downloads.", ("dataset", "download"))
+            yield Slip(
+                "'download' has no effect: only a built-in source ('name') downloads.",
+                ("dataset", "download"),
+                code="no-effect",
+            )
         mode: Steps = ("model_eval", "model_metric", "mode")
         if (said := at(given, *mode)) not in (None, "none", "no-inference"):
-            yield Slip(f"mode '{said}' has no effect yet; the metric is computed as ever.", mode)
+            yield Slip(f"mode '{said}' has no effect yet; the metric is computed as ever.", mode, code="no-effect")
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
@@ -241,6 +247,7 @@ class TestEnvSpec(PlacedSpec):
                         f"'{key}' looks at a round's data before they are answered, and `prequential` asks first. Keep "
                         "one of them.",
                         (key,),
+                        code="conflicting-keys",
                     )
         metrics = list(leaves(data, "metrics"))
         asked = (
@@ -254,4 +261,4 @@ class TestEnvSpec(PlacedSpec):
             absent = [key for key in ("url", "of") if key not in given]
             for key in given.keys() - MetricSpec.known_keys().keys():
                 if hint := closest(key, absent):
-                    yield Slip(f"unknown key '{key}' in metrics.{hint}", given[key])
+                    yield Slip(f"unknown key '{key}' in metrics.{hint}", given[key], code="unknown-key")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, one_line
+from ianvs.base.errors import Place, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
 from ianvs.exam.data.contents import known_contents, paths_digest

@@ -181,8 +181,8 @@ def read_folder(source: SourceSpec, spec: DatasetSpec) -> Listing:
     warnings = []
     if left_out:
         message = (
-            f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder that "
-            "is a class, or name its pictures in an index file."
+            f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
+            "that is a class, or name its pictures in an index file."
         )
         warnings.append(Problem(message, Place(source.path), warning=True))
     none = np.zeros(len(names), dtype=np.int64)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
+from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest, one_line, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
 from ianvs.exam.metrics.packed_replies import Replies
@@ -98,7 +98,11 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
         raise PluginError(f"{where} has no function. Write one under @score_metric or @matrix_metric.")
     if spec.options:
         raise ConfigError(
-            Problem(f"metric '{spec.name}' is under a decorator and has no option '{name}'.", spec.place)
+            ValidationError(
+                f"metric '{spec.name}' is under a decorator and has no option '{name}'.",
+                spec.place,
+                code="unknown-option",
+            )
             for name in spec.options
         )
     if compared := [role for role in metric.needs if role not in ("untrained", "hierarchy")]:
@@ -106,7 +110,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
             f"metric '{spec.name}' compares with reference runs ({', '.join(compared)}), and what a `url` brings is "
             "computed with each case, before these are there. Bring it with a package: docs/add_a_metric.md."
         )
-        raise ConfigError([Problem(message, spec.place)])
+        raise ConfigError([ValidationError(message, spec.place, code="unfit-metric")])
 
     def asked(seen: Any) -> object:
         try:
@@ -165,7 +169,8 @@ def _check_method(where: str, build: object, name: str, arguments: Sequence[str]
         inspect.signature(method).bind(None, *arguments)  # with self
     except TypeError:
         called = f"{name}({', '.join(arguments)})"
-        raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {called}.") from None
+        message = f"{where}: {name}{inspect.signature(method)} can't be called as {called}."
+        raise PluginError(message, code="broken-contract") from None
 
 
 def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> None:
@@ -180,24 +185,27 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> Non
     if len(positional) < leading and not takes_more:
         raise PluginError(
             f"{_named(spec)} takes {signature}. It is called with two arguments: the true labels and the predictions; "
-            "or with one that is called `confusion`."
+            "or with one that is called `confusion`.",
+            code="broken-contract",
         )
     taken = {parameter.name for parameter in positional[:leading]}
     by_name = {p.name: p for p in parameters if p.kind in BY_NAME and p.name not in taken}
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-    problems = [
+    unknown = [
         f"metric '{spec.name}' has no option '{name}'.{closest(name, by_name)} "
         + (f"It takes: {one_line(list(by_name))}." if by_name else "It takes none.")
         for name in spec.options
         if name not in by_name and (name in taken or not takes_any)
     ]
-    problems += [
+    missing = [
         f"metric '{spec.name}' needs the option '{name}': write it as a key beside the metric's name."
         for name, parameter in by_name.items()
         if parameter.default is inspect.Parameter.empty and name not in spec.options
     ]
+    problems = [ValidationError(message, spec.place, code="unknown-option") for message in unknown]
+    problems += [ValidationError(message, spec.place, code="missing-option") for message in missing]
     if problems:
-        raise ConfigError(Problem(message, spec.place) for message in problems)
+        raise ConfigError(problems)
 
 
 def _number(value: Any, where: str) -> float:

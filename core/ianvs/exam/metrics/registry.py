@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint
 
 from ianvs.base.entry_points import is_ours, whose
-from ianvs.base.errors import ConfigError, PluginError, Problem, closest
+from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.config.contracts import contract_named
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.custom import from_object
@@ -102,14 +102,15 @@ def _of_package(spec: MetricSpec) -> Metric:
     try:
         found = find(spec.name)
     except PluginError as error:
-        raise ConfigError([Problem(str(error), spec.place)]) from None
+        raise ConfigError([ValidationError.of(error, spec.place, "unknown-metric")]) from None
     if found is None:
         message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
-        raise ConfigError([Problem(" ".join([message, *unusable()]), spec.place)])
+        raise ConfigError([ValidationError(" ".join([message, *unusable()]), spec.place, code="unknown-metric")])
     if spec.options and found.configure is None:
         what = "is built in and has" if foreign_module(spec.name) is None else "has"
         raise ConfigError(
-            Problem(f"metric '{spec.name}' {what} no option '{option}'.", spec.place) for option in spec.options
+            ValidationError(f"metric '{spec.name}' {what} no option '{option}'.", spec.place, code="unknown-option")
+            for option in spec.options
         )
     return found.configure(spec) if found.configure is not None else found
 
@@ -117,8 +118,8 @@ def _of_package(spec: MetricSpec) -> Metric:
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:
     if spec.of is not None and metric.level != "matrix":
         message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
-        raise ConfigError([Problem(message, spec.place)])
+        raise ConfigError([ValidationError(message, spec.place, code="unfit-metric")])
     if spec.of is None and spec.url is not None and metric.level == "matrix":
         message = f"metric '{spec.name}' is over a score matrix: say of which score, such as `of: accuracy`."
-        raise ConfigError([Problem(message, spec.place)])
+        raise ConfigError([ValidationError(message, spec.place, code="missing-option")])
     return metric

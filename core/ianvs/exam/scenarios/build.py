@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
+from ianvs.base.errors import ConfigError, IanvsError, PluginError, ValidationError, closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.config.models.algorithm import SPLITTING_METHODS
 from ianvs.config.spec import DataTypeSpec, ScenarioSpec, TestEnvSpec
@@ -35,7 +35,7 @@ DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
 
 def check_scenario(
     spec: ScenarioSpec | None, incremental_rounds: int | None = None, using: tuple[str, ...] = ()
-) -> list[Problem]:
+) -> list[ValidationError]:
     """What is wrong with how the data arrive, as far as it can be said without the data or an author's code."""
     if spec is not None and is_authors(spec):
         return []
@@ -154,13 +154,18 @@ def _opened(spec: ScenarioSpec) -> _Opened:
     try:
         around = load_scenario(spec)
     except PluginError as error:
-        raise ConfigError([Problem(str(error), spec.places.get("name", spec.place))]) from error
+        raise ConfigError(
+            [ValidationError.of(error, spec.places.get("name", spec.place), "unknown-scenario")]
+        ) from error
     kind: type[Scenario] = around.target
     what = spec.name if is_authors(spec) else kind.names[0]
     scenario, problems = check_options(kind, spec.options, what, spec.place, spec.places)
     modifiers = None
     if scenario is not None:
-        problems = [Problem(said, spec.places.get(option, spec.place)) for option, said in scenario.slips()]
+        problems = [
+            ValidationError(said, spec.places.get(option, spec.place), code="invalid-scenario")
+            for option, said in scenario.slips()
+        ]
         if scenario.modifiers is not None:
             modifiers, slips = modifiers_of(scenario.modifiers, spec.places.get("modifiers", spec.place))
             problems += slips
@@ -181,7 +186,7 @@ def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple
         told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
         place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)
         message = f"how many rounds are there? {told}. Make them agree, or keep one of them."
-        raise ConfigError([Problem(message, place)])
+        raise ConfigError([ValidationError(message, place, code="round-count-conflict")])
     return next(iter(said.values()), None)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Location, ValidationError
 from ianvs.base.seeding import generator
 from ianvs.exam.data.options import Options, check_options
 from ianvs.exam.data.split import stratified_split
@@ -67,7 +67,7 @@ class Modifiers(Options):
     seed: int = Field(0, ge=0)
 
 
-def modifiers_of(value: Mapping[str, object], place: Place | None) -> tuple[Modifiers | None, list[Problem]]:
+def modifiers_of(value: Mapping[str, object], place: Location | None) -> tuple[Modifiers | None, list[ValidationError]]:
     """What `modifiers` says: (modifiers, []), or (None, problems at `place`)."""
     given, slips = dict(value), []
     parts: dict[str, type[_Part]] = {"few_shot": FewShot, "label_noise": LabelNoise}

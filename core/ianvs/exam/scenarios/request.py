@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.base.errors import ConfigError, Problem, one_line
+from ianvs.base.errors import ConfigError, ValidationError, one_line
 from ianvs.base.seeding import generator
 from ianvs.config.spec import DataTypeSpec, ScenarioSpec
 from ianvs.exam.data.dataset import Dataset, Positions, Samples
@@ -74,7 +74,7 @@ def refuse(request: ScenarioRequest, message: str, option: str | None = None) ->
     """Raise a ConfigError that points at an option of the scenario, or at the scenario."""
     spec = request.spec
     place = None if spec is None else spec.places.get(option or "", spec.place)
-    raise ConfigError([Problem(message, place)])
+    raise ConfigError([ValidationError(message, place, code="invalid-scenario")])
 
 
 def class_labels(samples: Samples) -> NDArray[np.int64] | None:
@@ -168,7 +168,9 @@ def hold_out(exam_round: Round, dataset: Dataset, ratio: float, seed: int) -> tu
     one; every class keeps a sample to train on.
     """
     if not 0 < ratio <= 1:
-        raise ConfigError([Problem(f"`train_ratio` is {ratio}; it must be above 0 and at most 1.")])
+        raise ConfigError(
+            [ValidationError(f"`train_ratio` is {ratio}; it must be above 0 and at most 1.", code="out-of-range")]
+        )
     labels = class_labels(dataset.train)
     kept, taken = stratified_split(
         None if labels is None else labels[exam_round.train],

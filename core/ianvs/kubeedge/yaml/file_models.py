@@ -145,7 +145,7 @@ class KubeEdgeTestEnv(ExamSettings):
                 if not any(dataset.get(f"{part}_{ending}") for ending in ENDINGS):
                     keys = ", ".join(f"{part}_{ending}" for ending in ENDINGS[:-1])
                     message = f"the {part} data are missing: {keys} or {part}_data_info names their file."
-                    yield Slip(message, ("dataset",))
+                    yield Slip(message, ("dataset",), code="missing-data")
         named = (((*path, "name"), at(metric, "name")) for path, metric in leaves(data, "metrics"))
         yield from repeated("metric", named, "Keep one.")
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ianvs.base.errors import shown_path
+from ianvs.base.errors import InvalidValue, shown_path
 from ianvs.config.paths import Lookup, Want, absolute
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _MOST = 50_000  # entries of folders that are looked through for a path that was moved
 
 
-class FoundElsewhereError(ValueError):
+class FoundElsewhereError(InvalidValue):
     """A path that leads nowhere, though what it means lies below the job's folder, at `path`.
 
     renamed: what its beginning was, and what it is now: all paths that were below it are wrong in the same way.
@@ -23,7 +23,7 @@ class FoundElsewhereError(ValueError):
     def __init__(self, what: str, path: Path, renamed: tuple[str, str]) -> None:
         remedy = f"found {shown_path(path)}; use `ianvs migrate`, which writes the job with paths that hold"
         rest = f". So with all paths below '{renamed[0]}'" if renamed[0] else ""
-        super().__init__(f"{what}; {remedy}{rest}.")
+        super().__init__(f"{what}; {remedy}{rest}.", "missing-file")
         self.path, self.renamed = path, renamed
 
 
@@ -46,7 +46,7 @@ class KubeEdgeLookup(Lookup):
             where = "" if written.is_absolute() else " here, from the working directory, or from a folder above the job"
             message = f"there is no {what} '{text}'{where}"
             if (found := self._moved(written)) is None:
-                raise ValueError(f"{message}.") from None
+                raise InvalidValue(f"{message}.", "missing-file") from None
             raise FoundElsewhereError(message, found, _renamed(written, found)) from None
 
     def assumed(self, text: str) -> Path:

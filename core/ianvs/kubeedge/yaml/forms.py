@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.config.messages import sections_at
 from ianvs.config.models import JobFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
@@ -182,7 +182,7 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     except ValueError:
         if not HUB_NAME.fullmatch(text):
             said = f"there is no file '{text}'. If the plugin needs it, put it there; it is handed the path as written."
-            algorithm.problems.append(Problem(said, algorithm.place(path), warning=True))
+            algorithm.problems.append(ValidationError(said, algorithm.place(path), warning=True, code="unnamed-file"))
         return
     algorithm.lead(path, found)
 
@@ -216,7 +216,7 @@ def _find(
     try:
         found = lookup.assumed(text)
     except ValueError as error:  # a variable that is not set
-        file.problems.append(Problem(str(error), file.place(path)))
+        file.problems.append(ValidationError.of(error, file.place(path)))
         return
     try:
         found = _located(file, path, lookup, module_file(text) if want == "any" else text, want)
@@ -224,7 +224,7 @@ def _find(
         if missing == "leave":
             return
         if missing == "tell":
-            file.problems.append(Problem(str(error), file.place(path)))
+            file.problems.append(ValidationError.of(error, file.place(path)))
     file.lead(path, found)
 
 

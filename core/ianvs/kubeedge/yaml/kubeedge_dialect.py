@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from ianvs.base.errors import ConfigError, Problem
+from ianvs.base.errors import ConfigError, ValidationError
 from ianvs.base.source_files import regular_files
 from ianvs.config.contracts import mixed
 from ianvs.config.dialect import Dialect
@@ -66,7 +66,7 @@ class KubeEdgeDialect(Dialect):
         assert self.working_directory is not None
         return migrated(self.files, self.working_directory, folder)
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[ValidationError]:
         """What is to be told of the files: of a folder that was renamed, at the first path that leads there."""
         renamed = set()
         for file in self.files.values():
@@ -88,7 +88,13 @@ def dialect_of(job: Document, lookup: Lookup) -> KubeEdgeDialect | None:
     if not contracts or contracts[0][1] != IANVS:
         return None
     if message := mixed(contracts):
-        raise ConfigError([Problem(message, job.key_place(("benchmarkingjob", "test_object", "algorithms")))])
+        raise ConfigError(
+            [
+                ValidationError(
+                    message, job.key_place(("benchmarkingjob", "test_object", "algorithms")), code="mixed-contracts"
+                )
+            ]
+        )
     top = at(job.data, "benchmarkingjob")
     said = at(top, "working_directory")
     if isinstance(said, str) and said:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Location, ValidationError
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps
 
@@ -23,12 +23,13 @@ class Change:
 
     message: str
     path: Steps
-    place: Place
+    place: Location
     renamed: tuple[str, str] | None = None
 
     @property
-    def problem(self) -> Problem:
-        return Problem(self.message, self.place, warning=self.renamed is None)
+    def problem(self) -> ValidationError:
+        warning = self.renamed is None
+        return ValidationError(self.message, self.place, warning, code="rewritten" if warning else "missing-file")
 
 
 @dataclass
@@ -37,14 +38,14 @@ class Rewriting:
 
     original: Document
     changes: list[Change] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)  # what no change can mend
+    problems: list[ValidationError] = field(default_factory=list)  # what no change can mend
     paths: dict[Steps, tuple[str, Path]] = field(default_factory=dict)  # where a path stands: as written, and found
     _moved: list[dict[Steps, Steps]] = field(default_factory=list)  # {to: from} of what moved at once, in their order
 
     def __post_init__(self) -> None:
         self.data: object = copy.deepcopy(self.original.data)
 
-    def place(self, path: Steps) -> Place:
+    def place(self, path: Steps) -> Location:
         """Where in the file is what now stands at `path`."""
         return self.original.key_place(self._origin(path))
 

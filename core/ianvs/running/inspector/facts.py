@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from ianvs.base.errors import ConfigError, IanvsError, Place, PluginError, closest, one_line
+from ianvs.base.errors import ConfigError, IanvsError, Location, PluginError, closest, code_of, one_line
 from ianvs.config.contracts import Surroundings
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import MetricSpec, ParadigmSpec
@@ -92,9 +92,9 @@ def look_at_metric(spec: MetricSpec) -> Answer:
     try:
         metric = resolve(spec, load_once)
     except ConfigError as error:
-        return {"problems": [problem.message for problem in error.problems]}
+        return {"problems": [(problem.code, problem.message) for problem in error.problems]}
     except IanvsError as error:
-        return {"problems": [str(error)]}
+        return {"problems": [(code_of(error, "unloadable-plugin"), str(error))]}
     told = {name: getattr(metric, name) for name in _METRIC_FACTS}
     if isinstance(metric, MatrixMetric):
         return {**told, "unit": metric.unit}
@@ -124,7 +124,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
     known = paradigm.options.model_fields
     unknown = [option for option in spec.options if option not in known]
     given = {name: value for name, value in spec.options.items() if name in known}
-    _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Place(Path(name)) for name in given})
+    _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Location(Path(name)) for name in given})
     keys = [*AlgorithmSpec.known_keys(), *known]
     hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
     problems = [(option, f"unknown key '{option}' in algorithm.{hint}") for option, hint in hints.items()]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ianvs.base.errors import ConfigError, IanvsError, Problem
+from ianvs.base.errors import ConfigError, IanvsError, ValidationError
 from ianvs.config.contracts import HERE, contract_named, surroundings
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
@@ -58,7 +58,7 @@ class Inspector:
         known = (None if one is None or isinstance(one, str) or "problems" in one else one for one in told)
         return [None if one is None else _PLUGIN_FACTS.validate_python(one) for one in known]
 
-    def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[Problem]]:
+    def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[ValidationError]]:
         """Of each what it is, or what is wrong with it. One of an author's file has no `function` here."""
         return [self._metric(spec) for spec in specs]
 
@@ -88,7 +88,7 @@ class Inspector:
             return None
         return self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
 
-    def _metric(self, spec: MetricSpec) -> Metric | list[Problem]:
+    def _metric(self, spec: MetricSpec) -> Metric | list[ValidationError]:
         try:
             metric = metric_header(spec)
         except ConfigError as error:
@@ -97,8 +97,12 @@ class Inspector:
             return metric
         told = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.of, spec.options])
         if isinstance(told, str):
-            return [Problem(f"importing the file of metric '{spec.name}' {told}.", spec.place)]
-        wrong = [Problem(message, spec.place) for message in told.get("problems", ())]
+            return [
+                ValidationError(
+                    f"importing the file of metric '{spec.name}' {told}.", spec.place, code="unloadable-plugin"
+                )
+            ]
+        wrong = [ValidationError(message, spec.place, code=code) for code, message in told.get("problems", ())]
         return wrong or metric_from(spec.name, **told)
 
     def _paradigm(self, spec: ParadigmSpec) -> ParadigmFacts:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from ianvs.base.errors import IanvsError, Place, PluginError, Problem, closest, shown_path
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import IanvsError, Location, PluginError, ValidationError, closest, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import surroundings
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
@@ -24,7 +25,7 @@ from ianvs.processes.isolated import Unanswered
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 
-_PROBLEMS = TypeAdapter(tuple[Problem, ...])
+_PROBLEMS = TypeAdapter(tuple[ValidationError, ...])
 
 
 class Needed(NamedTuple):
@@ -49,20 +50,20 @@ class Subject:
     methods: tuple[str, ...]
     choices: tuple[Mapping[str, object], ...]
     device: str = "auto"
-    device_place: Place | None = None
+    device_place: Location | None = None
     exam: Mapping[str, object] | None = None
     asked: tuple[Needed, ...] = ()
 
     @property
-    def place(self) -> Place:
-        return self.module.places.get("name") or self.module.place or Place(self.algorithm.file)
+    def place(self) -> Location:
+        return self.module.places.get("name") or self.module.place or Location(self.algorithm.file)
 
 
 @dataclass(frozen=True)
 class Checked:
     """What was found. asks: the plugin wants to see the facts of an exam."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[ValidationError, ...]
     asks: bool
 
 
@@ -85,7 +86,8 @@ def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checke
     for (said, warning), choices in told.items():
         what = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
         place = _blamed(subject, said, choices[0])
-        problems.append(Problem(f"{module.name}{what}: {said}", place, warning=warning))
+        code: ErrorCode = "doubtful-arguments" if warning else "refused-arguments"
+        problems.append(ValidationError(f"{module.name}{what}: {said}", place, warning=warning, code=code))
     return Checked(tuple(problems), found["asks"])
 
 
@@ -93,8 +95,10 @@ def unanswered(subject: Subject, why: str, doing: str = "") -> Checked:
     """Of a plugin whose process has ended, or was ended, while it was `doing` something; at first it is imported."""
     module = subject.module
     doing = doing or "importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url))
-    place = module.places.get("name") or subject.algorithm.place or Place(subject.algorithm.file)
-    return Checked((Problem(f"{doing} of {subject.algorithm.name} {why}.", place),), asks=False)
+    place = module.places.get("name") or subject.algorithm.place or Location(subject.algorithm.file)
+    return Checked(
+        (ValidationError(f"{doing} of {subject.algorithm.name} {why}.", place, code="unloadable-plugin"),), asks=False
+    )
 
 
 def check_plugin(subject: Subject) -> Iterator[object]:
@@ -109,7 +113,7 @@ def check_plugin(subject: Subject) -> Iterator[object]:
     if loaded is not None:
         torch = sys.modules.get("torch")  # now that everything is imported
         if subject.device == "cuda" and torch is not None and not torch.cuda.is_available():
-            problems.append(Problem(NO_CUDA, subject.device_place))
+            problems.append(ValidationError(NO_CUDA, subject.device_place, code="missing-device"))
         asks = callable(getattr(loaded.target, "check_exam", None))
     yield {"problems": _PROBLEMS.dump_python(tuple(problems), mode="json"), "asks": asks}
     if loaded is not None:
@@ -133,7 +137,7 @@ def _said(
     return (warning if isinstance(warning, str) else ""), True
 
 
-def _blamed(subject: Subject, said: str, choice: Mapping[str, object]) -> Place:
+def _blamed(subject: Subject, said: str, choice: Mapping[str, object]) -> Location:
     """The place of the hyperparameter that a refusal names first, else of the plugin's name."""
     module = subject.module
     named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", said))}
@@ -151,21 +155,28 @@ def _loaded(subject: Subject) -> Loaded:
     return load_in(surroundings(subject.algorithm), subject.module.url, subject.module.name, once=True)
 
 
-def _check_module(subject: Subject) -> list[Problem]:
+def _check_module(subject: Subject) -> list[ValidationError]:
     module, place = subject.module, subject.place
     try:
         target = _loaded(subject).target
     except PluginError as error:
-        return [Problem(str(error), place)]
+        return [ValidationError.of(error, place, "unloadable-plugin")]
     if not callable(target):
-        return [Problem(f"'{module.name}' is not a class.", place)]
+        return [ValidationError(f"'{module.name}' is not a class.", place, code="unloadable-plugin")]
     broken = list(_broken(target, module.name, subject.methods, subject.asked)) if isinstance(target, type) else []
-    problems = [Problem(message, place) for message in (*broken, *_check_reference(target, module))]
+    problems = [
+        ValidationError(message, place, code="broken-contract")
+        for message in (*broken, *_check_reference(target, module))
+    ]
     takes = constructor_parameters(target)
     built_with = sorted({name for choice in subject.choices for name in choice})
     given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
     problems += [
-        Problem(message, module.places.get(name, place))
+        ValidationError(
+            message,
+            module.places.get(name, place),
+            code="unknown-hyperparameter" if name in given else "missing-hyperparameter",
+        )
         for name, message in misnamed(module.name, "hyperparameter", takes, given)
     ]
     return [*problems, *type_problems(module, takes, place)]

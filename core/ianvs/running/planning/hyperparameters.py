@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ianvs.base.errors import ConfigError, Problem, closest, one_line
+from ianvs.base.errors import ConfigError, ValidationError, closest, one_line
 from ianvs.config.contracts import contract_named
 from ianvs.config.models.algorithm import MODULE_TYPES, equal_values
 from ianvs.config.overrides import Override
@@ -21,11 +21,15 @@ def without_unused(job: JobSpec, inspector: Inspector) -> JobSpec:
         unused = [module for module in algorithm.modules if module.type in idle]
         for module in unused:
             message = f"a module of type {module.type} has no effect yet in {name}; its hyperparameters are not tried."
-            warnings.append(Problem(message, module.places.get("type", module.place)))
+            warnings.append(ValidationError(message, module.places.get("type", module.place), code="no-effect"))
         split = algorithm.split
         if split is not None and facts.as_one:
             key, split = "incremental_learning_data_setting", None
-            warnings.append(Problem(f"'{key}' has no effect in {name}.", algorithm.places.get(key, algorithm.place)))
+            warnings.append(
+                ValidationError(
+                    f"'{key}' has no effect in {name}.", algorithm.places.get(key, algorithm.place), code="no-effect"
+                )
+            )
         modules = tuple(module for module in algorithm.modules if module.type not in idle)
         algorithms.append(replace(algorithm, modules=modules, split=split))
     return replace(job, algorithms=tuple(algorithms), warnings=tuple(warnings))
@@ -41,11 +45,11 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
     for override in job.overrides:
         if override.kind == "algorithm":
             groups.setdefault((override.algorithm, override.key), []).append(override)
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     for (_, key), overrides in groups.items():
         grid = {"values": [override.value for override in overrides]}
         for slip in equal_values({"grid": grid}, ("grid",), grid):
-            problems.append(Problem(slip.message, overrides[int(slip.path[-1])].place))
+            problems.append(ValidationError(slip.message, overrides[int(slip.path[-1])].place, code="duplicate-entry"))
         changed = [_changed(algorithm, overrides, inspector) for algorithm in job.algorithms]
         if any(changed):
             both = zip(changed, job.algorithms, strict=True)
@@ -55,7 +59,7 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
             known = list(dict.fromkeys(names))
             hint = closest(key, known) or f" They have: {one_line(known, 20)}."
             message = f"no algorithm of the job has a hyperparameter '{key}', and it is not a key of a job or testenv"
-            problems.append(Problem(f"{message}.{hint}", overrides[0].place))
+            problems.append(ValidationError(f"{message}.{hint}", overrides[0].place, code="unknown-hyperparameter"))
     if problems:
         raise ConfigError(problems)
     return job

@@ -95,5 +95,6 @@ def _text(url: Path | None) -> str | None:
 
 def _changed(file: Path) -> IanvsError:
     return IanvsError(
-        f"source files that {shown_path(file)} names were changed since the job was planned. Run it again."
+        f"source files that {shown_path(file)} names were changed since the job was planned. Run it again.",
+        code="changed-since-plan",
     )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ianvs.base.errors import DataError, Problem, shown_path
+from ianvs.base.errors import DataError, ValidationError, shown_path
 from ianvs.base.package import find_gguf
 from ianvs.base.secrets import is_secret
 from ianvs.config.paths import neighbour
@@ -39,7 +39,7 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
     }
 
 
-def unfound_files(job: JobSpec) -> Iterator[Problem]:
+def unfound_files(job: JobSpec) -> Iterator[ValidationError]:
     """A warning for each hyperparameter that looks like the path of a file, where none is."""
     home = _home(job)
     for algorithm in job.algorithms:
@@ -47,11 +47,12 @@ def unfound_files(job: JobSpec) -> Iterator[Problem]:
             if _LIKE_A_FILE.fullmatch(text) and not _paths(home, key, text):
                 places = module.value_places.get(key, ())
                 near = neighbour([home / text])
-                yield Problem(
+                yield ValidationError(
                     f"{key}: there is no file or folder '{text}' in {home}, where the plugin looks for it. "
                     f"It counts by its name: what else it may mean can change unseen.{near}",
                     places[position] if position < len(places) else module.place,
                     warning=True,
+                    code="unnamed-file",
                 )
 
 

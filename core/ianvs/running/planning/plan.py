@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import Any, Literal
 
 from ianvs.base.digests import CHANGED
-from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
+from ianvs.base.errors import ConfigError, DamagedError, ValidationError, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.contracts import contract_named, contract_of
 from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, ResourcesSpec, TestEnvSpec, secrets_in
@@ -262,7 +262,13 @@ def make_plan(
             continue
         known = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
         message = f"--only '{one}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
-        raise ConfigError([Problem(f"{message} algorithms are: {known}. `ianvs plan` lists the cases.")])
+        raise ConfigError(
+            [
+                ValidationError(
+                    f"{message} algorithms are: {known}. `ianvs plan` lists the cases.", code="no-matching-case"
+                )
+            ]
+        )
     return plan
 
 
@@ -275,7 +281,7 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
         if first.setdefault(key, exam) is not exam:
             other = shown_path(first[key].file)
             message = f"this is the same exam as {other}: same data, same scenario. Keep one, with the metrics of both."
-            raise ConfigError([Problem(message, exam.place)])
+            raise ConfigError([ValidationError(message, exam.place, code="duplicate-exam")])
 
 
 def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from ianvs.base.errors import ConfigError, Place, PluginError, Problem, closest
+from ianvs.base.errors import ConfigError, Location, PluginError, ValidationError, closest
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import contract_of
 from ianvs.config.models.algorithm import MODULE_TYPES
@@ -51,7 +51,7 @@ class Check(NamedTuple):
     stands_on_others: it takes for granted that those before it have found nothing wrong.
     """
 
-    find: Callable[[Preflight], Iterable[Problem]]
+    find: Callable[[Preflight], Iterable[ValidationError]]
     stands_on_others: bool = False
 
 
@@ -67,8 +67,8 @@ class Preflight:
     inspector: Inspector
     ask_engine: Callable[[Plan | None], Engine] | None = None
     listener: Listener = field(default_factory=Listener)
-    problems: list[Problem] = field(default_factory=list)
-    warnings: list[Problem] = field(init=False)
+    problems: list[ValidationError] = field(default_factory=list)
+    warnings: list[ValidationError] = field(init=False)
     samples: tuple[str | None, ...] = ()
     asking: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -126,13 +126,13 @@ class Preflight:
         return {one.spec.name: "mapping" if one.metric.mapping else one.metric.level for one in every}
 
 
-def paradigm_problems(flight: Preflight) -> Iterator[Problem]:
+def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with the paradigms of the algorithms, their options, and the types of modules that they list."""
     job = flight.job
     for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
         spec = algorithm.paradigm
         for option, message in facts.problems:
-            yield Problem(message, spec.places.get(option, spec.place))
+            yield ValidationError(message, spec.places.get(option, spec.place), code="invalid-option")
         if not facts.methods:
             continue  # nothing is known of it
         known = dict.fromkeys([*facts.methods, *MODULE_TYPES])
@@ -140,27 +140,35 @@ def paradigm_problems(flight: Preflight) -> Iterator[Problem]:
         misspelt = [module for kind, module in listed.items() if kind not in known]
         for module in misspelt:
             message = f"type should be one of {', '.join(known)}, found the text '{module.type}'."
-            yield Problem(message + closest(module.type, known), module.places.get("type", module.place))
+            yield ValidationError(
+                message + closest(module.type, known), module.places.get("type", module.place), code="invalid-choice"
+            )
         for kind in facts.needed:
             if kind not in listed and not closest(kind, [module.type for module in misspelt]):
-                yield Problem(f"{spec.name} needs a module of type {kind}. Add one.", algorithm.places.get("modules"))
+                yield ValidationError(
+                    f"{spec.name} needs a module of type {kind}. Add one.",
+                    algorithm.places.get("modules"),
+                    code="missing-module",
+                )
 
 
-def setting_problems(flight: Preflight) -> Iterator[Problem]:
+def setting_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What the contract finds wrong with the settings; with keys of ours that it has no part in."""
     contract = contract_of(flight.job)
     yield from contract.setting_problems(flight.job)
     if contract.runs_cases and (spec := flight.job.generation).url is not None:
         message = f"'generation' has no effect under `contract: {contract.name}`."
-        yield Problem(message, spec.place, warning=True)
+        yield ValidationError(message, spec.place, warning=True, code="no-effect")
     for exam in flight.job.testenvs if contract.runs_cases else ():
         for key in _KEPT_BY_US:
             if getattr(exam, "gate" if key == "model_eval" else key):
                 place = exam.places.get(key, exam.place)
-                yield Problem(f"'{key}' has no effect under `contract: {contract.name}`.", place, warning=True)
+                yield ValidationError(
+                    f"'{key}' has no effect under `contract: {contract.name}`.", place, warning=True, code="no-effect"
+                )
 
 
-def data_problems(flight: Preflight) -> Iterator[Problem]:
+def data_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with names, options, index files and labels of each testenv; nothing is decoded.
 
     An author's function is called by another process, once, for the samples that it returns. To look at a long list of
@@ -179,14 +187,14 @@ def data_problems(flight: Preflight) -> Iterator[Problem]:
         yield from one.problems
 
 
-def scenario_problems(flight: Preflight) -> Iterator[Problem]:
+def scenario_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with the scenarios' names and options."""
     for exam in flight.job.testenvs:
         if exam.dataset.handed_as == "arrays":  # files that are handed out as they are come in no scenario
             yield from check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
 
 
-def metric_problems(flight: Preflight) -> Iterator[Problem]:
+def metric_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with the metrics; an author's file is imported by another process."""
     for exam in flight.job.testenvs:
         gate = exam.gate.metric if exam.gate else None
@@ -197,12 +205,12 @@ def metric_problems(flight: Preflight) -> Iterator[Problem]:
                 continue
             if spec is gate and metric.accumulate is not None:
                 message = f"model_eval scores one model, and '{spec.name}' has state over rounds. Name another score."
-                yield Problem(message, spec.place)
+                yield ValidationError(message, spec.place, code="unfit-metric")
             if metric.missing is not None and (why := metric.missing()) is not None:
-                yield Problem(why, spec.place)
+                yield ValidationError(why, spec.place, code="missing-package")
 
 
-def quantity_problems(flight: Preflight) -> Iterator[Problem]:
+def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Two names for one quantity would be two columns with the same numbers."""
     first: dict[tuple[str, str], MetricSpec] = {}
     for exam, metrics in flight.metrics:
@@ -212,37 +220,49 @@ def quantity_problems(flight: Preflight) -> Iterator[Problem]:
                 continue
             same = first.setdefault((metric_header(spec).name, column.of), spec)
             if same != spec and same.name == spec.name and same in exam.metrics:
-                yield Problem(f"'{name}' is asked for twice, with `of` and without. Keep one.", spec.place)
+                yield ValidationError(
+                    f"'{name}' is asked for twice, with `of` and without. Keep one.",
+                    spec.place,
+                    code="duplicate-column",
+                )
             elif same.name != spec.name:
                 message = f"'{spec.name}' and '{same.name}' are two names of one metric. Keep one of them."
-                yield Problem(message, spec.place)
+                yield ValidationError(message, spec.place, code="duplicate-column")
 
 
-def link_problems(flight: Preflight) -> Iterator[Problem]:
+def link_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with names that point at each other, within one exam."""
     for exam in flight.job.testenvs:
         asked = {one.name for one in exam.asked}
         for spec, own in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
             if spec.of is not None and flight.levels.get(spec.of, "score") != "score":
-                yield Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place)
+                yield ValidationError(
+                    f"'{spec.of}' is not a score that {spec.name} can be computed from.",
+                    spec.place,
+                    code="unfit-metric",
+                )
             for metric in (own, find(spec.of) if spec.of else None):
                 for key in metric.asks if isinstance(metric, Metric) else ():
                     if isinstance(metric, Metric) and key not in asked:
                         how = f"{key}: true" if hasattr(exam, key) else f"questions: [{key}]"
                         message = f"{metric.name} needs `{how}` in the testenv: it is asked for while a case runs."
-                        yield Problem(message, spec.place)
+                        yield ValidationError(message, spec.place, code="missing-request")
         if exam.gate is None:
             continue
         gate = exam.gate.metric
         [metric] = flight.inspector.metrics([gate])
         if isinstance(metric, Metric) and metric.asks:
             message = f"model_eval scores answers to a part of the round, and {gate.name} reads more than answers."
-            yield Problem(f"{message} Name another score.", gate.place)
+            yield ValidationError(f"{message} Name another score.", gate.place, code="unfit-metric")
         if isinstance(metric, Metric) and (metric.mapping or metric.level != "score"):
-            yield Problem(f"model_eval needs a score of predictions, and '{gate.name}' is not one.", gate.place)
+            yield ValidationError(
+                f"model_eval needs a score of predictions, and '{gate.name}' is not one.",
+                gate.place,
+                code="unfit-metric",
+            )
 
 
-def forced_problems(flight: Preflight) -> Iterator[Problem]:
+def forced_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Paradigms whose answers are not those of their base model, where a testenv asks this for more than answers."""
     job = flight.job
     shown = [one.name for exam in job.testenvs for one in questions_found(exam) if one.shows_labels]
@@ -250,14 +270,15 @@ def forced_problems(flight: Preflight) -> Iterator[Problem]:
         return
     for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
         if facts.by_itself:
-            yield Problem(
+            yield ValidationError(
                 f"{algorithm.paradigm.name} does not answer by its base model alone, so there is no single model for "
                 f"`{shown[0]}: true` to ask. Take the algorithm out of the job, or that line out of the testenv.",
                 algorithm.paradigm.place,
+                code="unfit-paradigm",
             )
 
 
-def question_problems(flight: Preflight) -> Iterator[Problem]:
+def question_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Questions and data types that can't be found."""
     for exam in flight.job.testenvs:
         wanted: list[tuple[DataTypeSpec | QuestionSpec, Callable[..., object]]]
@@ -268,7 +289,7 @@ def question_problems(flight: Preflight) -> Iterator[Problem]:
             try:
                 find_it()
             except PluginError as error:
-                yield Problem(str(error), spec.places.get("name", spec.place))
+                yield ValidationError.of(error, spec.places.get("name", spec.place), "unknown-question")
 
 
 def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
@@ -279,7 +300,7 @@ def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
         return ()
 
 
-def protocol_problems(flight: Preflight) -> Iterator[Problem]:
+def protocol_problems(flight: Preflight) -> Iterator[ValidationError]:
     """A streaming protocol tests on what will be taught; asked afterwards, it would test on training samples."""
     for exam in flight.job.testenvs:
         streams = exam.dataset.options.get("protocol") == "streaming"
@@ -288,10 +309,12 @@ def protocol_problems(flight: Preflight) -> Iterator[Problem]:
                 "`protocol: streaming` tests on the very samples that later rounds teach. "
                 "Ask ahead only: scenario: {name: domain-incremental, streaming: true}."
             )
-            yield Problem(message, exam.dataset.places.get("protocol", exam.dataset.place))
+            yield ValidationError(
+                message, exam.dataset.places.get("protocol", exam.dataset.place), code="leaking-protocol"
+            )
 
 
-def reference_problems(flight: Preflight) -> Iterator[Problem]:
+def reference_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with the algorithms that `references` names."""
     job = flight.job
     if not job.references:
@@ -308,25 +331,25 @@ def reference_problems(flight: Preflight) -> Iterator[Problem]:
             said = "learns everything in one round; a reference is asked after each round, like the others."
         else:
             continue
-        yield Problem(f"'{name}' {said}", job.places.get(f"references.{role}"))
+        yield ValidationError(f"'{name}' {said}", job.places.get(f"references.{role}"), code="invalid-reference-run")
 
 
 # --- names of columns -----------------------------------------------------------------------------------------------
 
 
-def sort_problems(flight: Preflight) -> Iterator[Problem]:
+def sort_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with `sort_by`."""
     job = flight.job
     names = [name for name, _ in job.rank.sort_by]
     wrong = [(said, name) for name in names if (said := _wrong_column(flight, "sort_by names", name))]
     for said, name in wrong:
-        yield Problem(said, job.rank.places.get(name) or Place(job.file))
+        yield ValidationError(said, job.rank.places.get(name) or Location(job.file), code="unknown-column")
     for exam in [] if wrong else _without_column(flight, names)[:1]:
         message = f"nothing ranks this exam: sort_by names {', '.join(sorted(set(names)))}. Add one to its metrics."
-        yield Problem(message, exam.places.get("metrics", exam.place))
+        yield ValidationError(message, exam.places.get("metrics", exam.place), code="unknown-column")
 
 
-def published_problems(flight: Preflight) -> Iterator[Problem]:
+def published_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with `published`, which is of one row."""
     job = flight.job
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
@@ -334,16 +357,18 @@ def published_problems(flight: Preflight) -> Iterator[Problem]:
         first = next(iter(specs.values())).place
         if len(job.testenvs) > 1:
             message = f"`published` of {algorithm} is of one exam, and the job has {len(job.testenvs)} testenvs."
-            yield Problem(f"{message} Give each testenv a job of its own.", first)
+            yield ValidationError(f"{message} Give each testenv a job of its own.", first, code="invalid-published")
         if (count := cells(algorithms[algorithm].modules)) > 1:
             message = f"`published` of {algorithm} is of one setting, and its hyperparameters give {count}."
-            yield Problem(f"{message} Keep one value of each, or take `published` out.", first)
+            yield ValidationError(
+                f"{message} Keep one value of each, or take `published` out.", first, code="invalid-published"
+            )
         for name, spec in specs.items():
             if wrong := _wrong_column(flight, "published names", name):
-                yield Problem(wrong, spec.place)
+                yield ValidationError(wrong, spec.place, code="unknown-column")
             elif flight.levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
                 message = f"is {spec.mean:g} a percentage? Scores are fractions here: write `unit: percent` if it is."
-                yield Problem(message, spec.places.get("mean", spec.place), warning=True)
+                yield ValidationError(message, spec.places.get("mean", spec.place), warning=True, code="doubtful-unit")
 
 
 def _wrong_column(flight: Preflight, said: str, name: str, what: str = "is not a column") -> str:
@@ -367,7 +392,7 @@ def _without_column(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec
     return [exam for exam, columns in both if not any(columns_named(name, columns) for name in names)]
 
 
-def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[Problem]:
+def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
     """What is wrong with a `select`: nothing to choose on, or nothing left to report.
 
     metric: by which the choice is made.
@@ -376,24 +401,40 @@ def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -
         return
     job, place = flight.job, select.places.get("by", select.place)
     if select.by == "seeds" and len(job.seeds) < 2:
-        yield Problem("`by: seeds` chooses on a half of the seeds, and the job has one. Give it more.", place)
+        yield ValidationError(
+            "`by: seeds` chooses on a half of the seeds, and the job has one. Give it more.",
+            place,
+            code="invalid-selection",
+        )
     if select.by == "exam":
         names = [testenv.name for testenv in job.testenvs]
         if len(names) < 2:
-            yield Problem("`by: exam` chooses on one testenv of the job and reports the others; it has one.", place)
+            yield ValidationError(
+                "`by: exam` chooses on one testenv of the job and reports the others; it has one.",
+                place,
+                code="invalid-selection",
+            )
         elif select.exam is not None and select.exam not in names:
             hint = f"{closest(select.exam, names)} They are: {', '.join(names)}."
-            yield Problem(f"'{select.exam}' is not a testenv of the job.{hint}", select.places.get("exam", place))
+            yield ValidationError(
+                f"'{select.exam}' is not a testenv of the job.{hint}",
+                select.places.get("exam", place),
+                code="unknown-reference",
+            )
     metrics = (one for exam in job.testenvs for one in exam.metrics)
     if select.by == "first_rounds" and any(one.url and one.of and one.name == metric for one in metrics):
         told = f"`by: first_rounds` cuts score matrices, and '{metric}' of a `url` is computed of whole ones alone."
-        yield Problem(f"{told} Sort by a score first, or bring it with a package.", place)
+        yield ValidationError(
+            f"{told} Sort by a score first, or bring it with a package.", place, code="invalid-selection"
+        )
     if select.by == "validation" and flight.levels.get(metric) not in (None, "score"):
         told = f"`by: validation` splits the samples of each test set, and '{metric}' is not a score of samples."
-        yield Problem(f"{told} Sort by a score first, or choose by first_rounds, seeds or exam.", place)
+        yield ValidationError(
+            f"{told} Sort by a score first, or choose by first_rounds, seeds or exam.", place, code="invalid-selection"
+        )
 
 
-def search_problems(flight: Preflight) -> Iterator[Problem]:
+def search_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with `search`, and with ranges of hyperparameters, before anything is tried."""
     job, spec = flight.job, flight.job.search
     if spec is None:
@@ -403,53 +444,79 @@ def search_problems(flight: Preflight) -> Iterator[Problem]:
                     place = next(iter(module.value_places.get(name, ())), module.places.get(name))
                     told = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
                     remedy = "Add `search: {name: random, trials: 50}` to the job, or write values."
-                    yield Problem(f"{told} from it. {remedy}", place)
+                    yield ValidationError(f"{told} from it. {remedy}", place, code="invalid-search")
         return
     if (contract := contract_of(job)).runs_cases:
         who = f"algorithms under `contract: {contract.name}`"
         told = f"a search stops and resumes cases after rounds, which {who} can't do"
-        yield Problem(f"{told}. Take `search` out, and write values in the place of ranges.", spec.place)
+        yield ValidationError(
+            f"{told}. Take `search` out, and write values in the place of ranges.",
+            spec.place,
+            code="unsupported-by-contract",
+        )
         return
     searched = [algorithm for algorithm in job.algorithms if is_searched(algorithm)]
     if not searched:
         told = "`search` has nothing to search for: no hyperparameter of the job's algorithms has a range."
-        yield Problem(f"{told} Write one, such as learning_rate: {{log_uniform: [1e-4, 1e-1]}}.", spec.place)
+        yield ValidationError(
+            f"{told} Write one, such as learning_rate: {{log_uniform: [1e-4, 1e-1]}}.",
+            spec.place,
+            code="invalid-search",
+        )
     if find_spec("optuna") is None:
-        yield Problem("`search` needs the package optuna: pip install 'ianvs[search]'", spec.place)
+        yield ValidationError(
+            "`search` needs the package optuna: pip install 'ianvs[search]'", spec.place, code="missing-package"
+        )
     if job.only is not None or job.limit is not None:
         told = "--only and --limit take a part of the cases, and a search goes by all of its trials."
-        yield Problem(f"{told} Leave them out; `trials` says how many there are.", spec.place)
+        yield ValidationError(
+            f"{told} Leave them out; `trials` says how many there are.", spec.place, code="conflicting-keys"
+        )
     yield from _search_metric_problems(flight)
     yield from select_problems(flight, spec.select, search_metric(job))
     for algorithm in searched:
         for role, name in job.references.items():
             if name == algorithm.name:
                 told = f"'{name}' is the reference for {role}, of which there has to be one choice, and it has a range."
-                yield Problem(told, job.places.get(f"references.{role}", spec.place))
+                yield ValidationError(
+                    told, job.places.get(f"references.{role}", spec.place), code="invalid-reference-run"
+                )
         if algorithm.name in job.published:
             told = f"`published` of {algorithm.name} is of one setting, and a search would find another."
-            yield Problem(f"{told} Take it out.", next(iter(job.published[algorithm.name].values())).place)
+            yield ValidationError(
+                f"{told} Take it out.",
+                next(iter(job.published[algorithm.name].values())).place,
+                code="invalid-published",
+            )
 
 
-def _search_metric_problems(flight: Preflight) -> Iterator[Problem]:
+def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
     job, spec = flight.job, flight.job.search
     assert spec is not None
     name, place = search_metric(job), spec.places.get("metric", spec.place)
     if wrong := _wrong_column(flight, "search goes by", name, "is not a metric of the testenv"):
-        yield Problem(wrong, place)
+        yield ValidationError(wrong, place, code="unknown-column")
         return
     base, told = name.partition(" of ")[0], f"search goes by '{name}', which"
     for exam in _without_column(flight, [name]):
-        yield Problem(f"{told} the testenv {exam.name} does not ask for. Add it to its metrics.", place)
+        yield ValidationError(
+            f"{told} the testenv {exam.name} does not ask for. Add it to its metrics.", place, code="missing-request"
+        )
     if flight.levels.get(base) == "stream":
-        yield Problem(f"{told} is of a whole stream, and trials pause within it. Name a score.", place)
+        yield ValidationError(
+            f"{told} is of a whole stream, and trials pause within it. Name a score.", place, code="invalid-search"
+        )
     if flight.levels.get(base) == "system":
         remedy = "Name a score, or what is computed from one, such as accuracy."
-        yield Problem(f"{told} says what a case costs, not what it is worth. {remedy}", place)
+        yield ValidationError(
+            f"{told} says what a case costs, not what it is worth. {remedy}", place, code="invalid-search"
+        )
     metrics = [one for exam in job.testenvs for one in exam.metrics if one.name == base]
     if any(one.of is not None and one.url is not None for one in metrics):
         why = "is given by `url` and works on a score matrix: it can be computed for whole cases only"
-        yield Problem(f"{told} {why}. Search by a score, or bring it with a package.", place)
+        yield ValidationError(
+            f"{told} {why}. Search by a score, or bring it with a package.", place, code="invalid-search"
+        )
     if any(need in ROLES for one in metrics for need in metric_header(one).needs):
         remedy = f"Search by a score, and keep '{name}' for the winner."
-        yield Problem(f"{told} needs reference runs for every trial. {remedy}", place)
+        yield ValidationError(f"{told} needs reference runs for every trial. {remedy}", place, code="invalid-search")

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from ianvs.base.errors import IanvsError, Place, Problem
+from ianvs.base.errors import IanvsError, Location, ValidationError
 from ianvs.config.contracts import contract_named
 from ianvs.config.spec import AlgorithmSpec
 from ianvs.processes.interpreters.lock import Lock, lock_of
 from ianvs.running.scheduler.checks import Preflight
 
 
-def interpreter_problems(preflight: Preflight) -> Iterator[Problem]:
+def interpreter_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Each is started, and its versions are told."""
     users: dict[Lock, list[str]] = {}
     for algorithm in preflight.job.algorithms:
@@ -25,7 +25,9 @@ def interpreter_problems(preflight: Preflight) -> Iterator[Problem]:
             except IanvsError as error:
                 message = str(error)
         if message:
-            yield Problem(message, algorithm.places.get(key) or Place(algorithm.file))
+            yield ValidationError(
+                message, algorithm.places.get(key) or Location(algorithm.file), code="invalid-interpreter"
+            )
     for lock, (first, *others) in users.items():
         more = f" and {len(others)} more" if others else ""
         preflight.listener.said_of(f"the interpreter of {first}{more}", str(lock))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ianvs.base.errors import IanvsError, PluginError, Problem, closest
+from ianvs.base.errors import IanvsError, PluginError, ValidationError, closest
 from ianvs.base.package import PACKAGE, own_name
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import EngineSpec, JobSpec, ModuleSpec, ScenarioSpec
@@ -27,27 +27,36 @@ from ianvs.running.scheduler.slots import visible_gpus
 ENTRY_POINTS = "ianvs.engines"
 
 
-def engine_problems(job: JobSpec) -> list[Problem]:
+def engine_problems(job: JobSpec) -> list[ValidationError]:
     """What is wrong with the engine's name, file and options, as far as it shows before it is opened."""
     spec = job.engine
     try:
         kind = _loaded(spec).target
     except PluginError as error:
-        return [Problem(str(error), spec.place)]
+        return [ValidationError.of(error, spec.place, "invalid-engine")]
     takes = constructor_parameters(kind)
     known = takes.names[1:]  # the first is the workload
     what = f"engine {spec.name}"
     listed = f"It takes: {', '.join(known)}." if known else "It takes none."
     problems = [
-        Problem(f"{what} has no option '{name}'.{closest(name, known)} {listed}", spec.places.get(name, spec.place))
+        ValidationError(
+            f"{what} has no option '{name}'.{closest(name, known)} {listed}",
+            spec.places.get(name, spec.place),
+            code="unknown-option",
+        )
         for name in spec.options
         if name not in known
     ]
     missing = [name for name in takes.required[1:] if name not in spec.options]
-    problems += [Problem(f"{what} needs the option '{name}'. {listed}", spec.place) for name in missing]
+    problems += [
+        ValidationError(f"{what} needs the option '{name}'. {listed}", spec.place, code="missing-option")
+        for name in missing
+    ]
     if job.cases_per_gpu == "auto" and spec.name == "ray":
         told = "cases_per_gpu: auto watches this machine's cards, and Ray gives out its own: set the option `gpu_share`"
-        problems.append(Problem(f"{told} of engine ray, or write a number.", spec.place))
+        problems.append(
+            ValidationError(f"{told} of engine ray, or write a number.", spec.place, code="conflicting-keys")
+        )
     options = ModuleSpec("engine", what, None, constants=spec.options, places=spec.places)
     return [*problems, *type_problems(options, takes, spec.place)]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from ianvs.base.errors import ConfigError, IanvsError, Problem, ReplyServerError, shown_path
+from ianvs.base.errors import ConfigError, IanvsError, ReplyServerError, ValidationError, shown_path
 from ianvs.base.package import own_name
 from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, SelectSpec, TestEnvSpec
@@ -77,7 +77,7 @@ def require_files(job: JobSpec, inspector: Inspector, listener: Listener | None 
     return found
 
 
-def _workspace(flight: Preflight) -> Iterable[Problem]:
+def _workspace(flight: Preflight) -> Iterable[ValidationError]:
     """Find out before anything runs that results can't be stored."""
     workspace = flight.job.workspace
     try:
@@ -92,7 +92,7 @@ def _workspace(flight: Preflight) -> Iterable[Problem]:
     return ()
 
 
-def _plan(flight: Preflight) -> Iterable[Problem]:
+def _plan(flight: Preflight) -> Iterable[ValidationError]:
     """Two testenvs that are one exam; files of data that can't be read."""
     try:
         _ = flight.plan
@@ -101,7 +101,7 @@ def _plan(flight: Preflight) -> Iterable[Problem]:
     return ()
 
 
-def _chosen_round_problems(flight: Preflight) -> Iterator[Problem]:
+def _chosen_round_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Of exams that are prepared already: what is finished is ranked anew by every report."""
     select = flight.job.rank.select
     if select is None and flight.job.search is None:
@@ -120,23 +120,25 @@ def _chosen_round_problems(flight: Preflight) -> Iterator[Problem]:
             told = f"no trial of {study.any_base.spec.name} can be stopped: the first rung is round {first}"
             remedy = "Take an exam of more rounds, or `name: random` or `tpe`"
             place = spec.places.get("first_rung", spec.place)
-            yield Problem(f"{told}, and the search sees {last}. {remedy}.", place, warning=True)
+            yield ValidationError(
+                f"{told}, and the search sees {last}. {remedy}.", place, warning=True, code="doubtful-search"
+            )
 
 
-def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Problem]:
+def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[ValidationError]:
     """What of `by: first_rounds` doesn't fit an exam."""
     if select is None or select.by != "first_rounds" or select.rounds is None:
         return
     place = select.places.get("rounds", select.place)
     if lacks := _unequal(exam):
         message = f"`by: first_rounds` needs a test set for each round, and {lacks}. Choose by seeds or validation."
-        yield Problem(message, select.place)
+        yield ValidationError(message, select.place, code="invalid-selection")
     elif select.rounds >= len(exam.rounds):
         told = f"{select.rounds} rounds to choose on leave none to report: the exam has {len(exam.rounds)}."
-        yield Problem(f"{told} Take fewer.", place)
+        yield ValidationError(f"{told} Take fewer.", place, code="invalid-selection")
 
 
-def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
+def _sealing_problems(flight: Preflight) -> Iterator[ValidationError]:
     """`sealing: strict` or `audit` on an engine that can't keep it."""
     job = flight.job
     kind = engine_class(job)
@@ -146,10 +148,10 @@ def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
             f"`sealing: {job.sealing}` can't be kept by engine {job.engine.name} here: its processes are not forked. "
             "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
         )
-        yield Problem(message, job.engine.place)
+        yield ValidationError(message, job.engine.place, code="invalid-engine")
 
 
-def _resource_problems(flight: Preflight) -> Iterator[Problem]:
+def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What an algorithm's cases take and this machine never has, where they run on this machine."""
     job = flight.job
     if engine_class(job).elsewhere:
@@ -161,13 +163,17 @@ def _resource_problems(flight: Preflight) -> Iterator[Problem]:
             wanted = getattr(algorithm.resources, name, None) or 0
             if wanted > most and (name != "gpus" or cards):  # without any card, cases compute on the host
                 told = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
-                yield Problem(f"{told} ({name}). Lower its `resources`, or take another engine.", algorithm.place)
+                yield ValidationError(
+                    f"{told} ({name}). Lower its `resources`, or take another engine.",
+                    algorithm.place,
+                    code="insufficient-resources",
+                )
 
 
 # --- plugins ------------------------------------------------------------------------------------------------------
 
 
-def _plugin_problems(flight: Preflight) -> Iterator[Problem]:
+def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
     job = flight.job
     if (contract := contract_of(job)).runs_cases:
@@ -186,7 +192,7 @@ def _plugin_problems(flight: Preflight) -> Iterator[Problem]:
             flight.asking.add(_key(subject.algorithm, subject.module))
 
 
-def _fit_problems(flight: Preflight) -> Iterator[Problem]:
+def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
 
     And a server that is to write their replies. Of plugins under another contract, what it finds by importing them.
@@ -199,7 +205,7 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
         try:
             server = ReplyServer(spec.url).served()._asdict()
         except ReplyServerError as error:
-            yield Problem(str(error), spec.places.get("url", spec.place))
+            yield ValidationError.of(error, spec.places.get("url", spec.place), "unreachable-server")
             return
     exams = ExamStore(flight.job.workspace)
     subjects: list[Subject] = []
@@ -309,7 +315,7 @@ def _is_own(url: str) -> bool:
 # --- exams --------------------------------------------------------------------------------------------------------
 
 
-def _exam_problems(flight: Preflight) -> Iterator[Problem]:
+def _exam_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Decode the data and build each exam, once, for all jobs of the workspace; then what its metrics can't have.
 
     With what looks wrong in the samples themselves.
@@ -327,10 +333,13 @@ def _exam_problems(flight: Preflight) -> Iterator[Problem]:
         if record is not None:
             yield from _incompatibilities(record, algorithm.testenv)
             place = algorithm.testenv.dataset.place or algorithm.testenv.place
-            yield from (Problem(said, place, warning=True) for said in data_doubts(plan, algorithm, record))
+            yield from (
+                ValidationError(said, place, warning=True, code="doubtful-data")
+                for said in data_doubts(plan, algorithm, record)
+            )
 
 
-def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem]:
+def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[ValidationError]:
     name, listener = algorithm.testenv.dataset.name or "data", flight.listener
     if algorithm.testenv_name:
         name = f"{name} for {algorithm.testenv_name}"
@@ -372,17 +381,17 @@ def _any_request(plan: Plan, algorithm: PlannedAlgorithm) -> CaseRequest:
     return case_request(plan, first, algorithm, {}, keep_code(plan))
 
 
-def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
+def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[ValidationError]:
     """What in `spec` asks for something that the scenario does not have."""
     scenario = exam.rules["scenario"]
     if scenario == "single-task":
         return  # the scenario's own business: a testenv may serve several paradigms
     if spec.gate is not None and not exam.rules.get("boundaries", True):
         message = f"model_eval holds back a part of each round, and {scenario} brings a stream. Take it out."
-        yield Problem(message, spec.gate.place)
+        yield ValidationError(message, spec.gate.place, code="unfit-exam")
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
-        yield Problem(message, spec.gate.place)
+        yield ValidationError(message, spec.gate.place, code="unfit-exam")
     of_classes = data_type(exam.kind, spec.dataset.data_type).probes
     lacks, misfits = _unequal(exam), False
     for question in questions_of(spec):
@@ -395,13 +404,15 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]
             message = f"{question.name} needs a test set for each round, and {lacks}"
         if message:
             misfits |= question.fits
-            yield Problem(f"{message}. Take it out.", spec.places.get(question.name, spec.place))
+            yield ValidationError(
+                f"{message}. Take it out.", spec.places.get(question.name, spec.place), code="unfit-exam"
+            )
     if not lacks or misfits:
         return
     for metric in spec.metrics:
         if references := set(ROLES).intersection(metric_header(metric).needs):
             message = f"{metric.name} compares with {' and '.join(sorted(references))} runs round by round, and {lacks}"
-            yield Problem(f"{message}. Take it out.", metric.place)
+            yield ValidationError(f"{message}. Take it out.", metric.place, code="unfit-exam")
 
 
 def _unequal(exam: ExamRecord) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, TestEnvSpec
 from ianvs.exam.metrics.metric import Metric
@@ -17,7 +17,7 @@ _TOLD = {
 _ADD = "Add `prequential: true` to the testenv."
 
 
-def prequential_problems(flight: Preflight) -> Iterator[Problem]:
+def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
     job, contract = flight.job, contract_of(flight.job)
     for exam in job.testenvs:
         place = exam.places.get("prequential", exam.place)
@@ -25,37 +25,39 @@ def prequential_problems(flight: Preflight) -> Iterator[Problem]:
             yield from _without(flight, exam)
         elif contract.runs_cases:
             said = f"`prequential` asks each chunk before it tells, and under `contract: {contract.name}` rounds are"
-            yield Problem(f"{said} handed over as files. Take it out.", place)
+            yield ValidationError(f"{said} handed over as files. Take it out.", place, code="unsupported-by-contract")
         else:
             if job.generation.engine == "server":
                 said = (
                     "`generation: {engine: server}` writes replies of exams, and `prequential` asks the learner itself"
                 )
-                yield Problem(f"{said}. Take one of them out.", place)
+                yield ValidationError(f"{said}. Take one of them out.", place, code="conflicting-keys")
             yield from _of_feedback(flight, exam)
             yield from _of_metrics(flight, exam)
     if not any(exam.prequential for exam in job.testenvs):
         for algorithm in job.algorithms:
             if algorithm.stream_cost != 1:
                 said = "'stream_cost' has no effect: no testenv of the job is `prequential`."
-                yield Problem(said, algorithm.places.get("stream_cost", algorithm.place), warning=True)
+                yield ValidationError(
+                    said, algorithm.places.get("stream_cost", algorithm.place), warning=True, code="no-effect"
+                )
 
 
-def _without(flight: Preflight, exam: TestEnvSpec) -> Iterator[Problem]:
+def _without(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     for spec, metric in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
         if isinstance(metric, Metric) and metric.level == "stream":
             said = f"{metric.name} is of answers that were given before labels were told"
-            yield Problem(f"{said}. {_ADD}", spec.place)
+            yield ValidationError(f"{said}. {_ADD}", spec.place, code="missing-request")
     algorithms = flight.job.algorithms
     for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
         if facts.hears:
             said = (
                 f"{algorithm.paradigm.name} tells a system how its answers were, and {exam.name} asks none of it first"
             )
-            yield Problem(f"{said}. {_ADD}", algorithm.paradigm.place)
+            yield ValidationError(f"{said}. {_ADD}", algorithm.paradigm.place, code="unfit-paradigm")
 
 
-def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[Problem]:
+def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
     if exam.prequential.feedback == "label":
         return
@@ -64,10 +66,12 @@ def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[Problem]:
         if not facts.hears and not facts.reference:
             said = f"{_learner(algorithm)} learns by train(), which takes labels; this exam tells only"
             remedy = "Give it feedback(told, **context), and `paradigm_type: testtimelearning`."
-            yield Problem(f"{said} {_TOLD[exam.prequential.feedback]}. {remedy}", algorithm.paradigm.place)
+            yield ValidationError(
+                f"{said} {_TOLD[exam.prequential.feedback]}. {remedy}", algorithm.paradigm.place, code="unfit-paradigm"
+            )
 
 
-def _of_metrics(flight: Preflight, exam: TestEnvSpec) -> Iterator[Problem]:
+def _of_metrics(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
     found = flight.inspector.metrics(exam.metrics)
     both = [(spec, one) for spec, one in zip(exam.metrics, found, strict=True) if isinstance(one, Metric)]
@@ -77,14 +81,18 @@ def _of_metrics(flight: Preflight, exam: TestEnvSpec) -> Iterator[Problem]:
         if base == "near_future_accuracy" and not (shifts if not shift else int(shift) in shifts):
             asked = f"[{', '.join(map(str, [*shifts, *([int(shift)] if shift else [0])]))}]"
             said = f"{metric.name} needs copies that are asked ahead. Write `near_future: {asked}` in `prequential`."
-            yield Problem(said, spec.place)
+            yield ValidationError(said, spec.place, code="missing-request")
         if metric.name == "stability_gain" and not exam.prequential.second_pass:
-            yield Problem("stability_gain needs `second_pass: true` in `prequential`.", spec.place)
+            yield ValidationError(
+                "stability_gain needs `second_pass: true` in `prequential`.", spec.place, code="missing-request"
+            )
     first = flight.job.rank.sort_by[0][0]
     if first == "online_accuracy" and all(metric.level in ("stream", "system") for _, metric in both):
         said = "online_accuracy alone ranks a learner that forgets everything above one that doesn't, where what comes"
         remedy = "Add a score of the test sets, such as accuracy, to the metrics."
-        yield Problem(f"{said} next is like what came last. {remedy}", flight.job.place, warning=True)
+        yield ValidationError(
+            f"{said} next is like what came last. {remedy}", flight.job.place, warning=True, code="doubtful-ranking"
+        )
 
 
 def _learner(algorithm: AlgorithmSpec) -> str:

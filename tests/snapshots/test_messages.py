@@ -1,0 +1,74 @@
+"""The snapshot of messages: entries belong to tests, and every code has an example."""
+
+from pathlib import Path
+from typing import get_args
+
+from ianvs.base.error_codes import ErrorCode
+from tests.snapshots.recorder import entries
+
+ROOT = Path(__file__).parents[2]
+WITHOUT_EXAMPLE = {
+    "damaged-dataset",
+    "doubtful-arguments",
+    "doubtful-data",
+    "doubtful-ranking",
+    "doubtful-search",
+    "doubtful-unit",
+    "duplicate-column",
+    "empty-dataset",
+    "insufficient-resources",
+    "invalid-engine",
+    "invalid-interpreter",
+    "invalid-option",
+    "invalid-override",
+    "invalid-published",
+    "invalid-record",
+    "invalid-reference-run",
+    "invalid-scenario",
+    "invalid-search",
+    "invalid-selection",
+    "invalid-syntax",
+    "job-in-progress",
+    "leaking-protocol",
+    "missing-device",
+    "missing-module",
+    "missing-package",
+    "missing-predictions",
+    "missing-request",
+    "mixed-contracts",
+    "private-paradigm",
+    "refused-arguments",
+    "rewritten",
+    "round-count-conflict",
+    "unfit-exam",
+    "unfit-module",
+    "unfit-paradigm",
+    "unknown-column",
+    "unknown-metric",
+    "unknown-option",
+    "unknown-question",
+    "unknown-reference",
+    "unknown-scenario",
+    "unreachable-server",
+    "unreadable-data",
+    "unregistered-name",
+    "unspecified",
+}
+"""Codes that no entry shows yet. It only shrinks: who adds a code adds a test that calls `errors_of`."""
+
+
+def test_every_entry_is_of_a_test_that_exists():
+    functions = {test.partition("[")[0] for test in entries()}
+    gone = [
+        function
+        for function in functions
+        if not (ROOT / function.partition("::")[0]).is_file()
+        or f"def {function.rpartition('::')[2]}(" not in (ROOT / function.partition("::")[0]).read_text()
+    ]
+    assert gone == []
+
+
+def test_every_code_has_an_example():
+    lines = [line for entry in entries().values() for line in entry if not line.startswith("    | ")]
+    shown = {line.partition("  ")[0] for line in lines}
+    assert {code for code in get_args(ErrorCode) if code not in shown} == WITHOUT_EXAMPLE
