@@ -21,7 +21,7 @@ _STORED_AS_IS = ("JPEG", "MPO", "PNG", "WEBP")  # formats whose pictures Pillow 
 class PictureHead(NamedTuple):
     """What the head of a picture file says. size: (width, height) of the pixels as they are stored."""
 
-    size: tuple[int, int]
+    size: Size
     orientation: int
 
 
@@ -29,7 +29,7 @@ class BoxFiles(NamedTuple):
     """Pictures by their paths, a label of each as `checked_labels` takes them, and names of the classes."""
 
     pictures: list[Path]
-    labels: list[Mapping[str, NDArray[Any]]]
+    labels: Sequence[Mapping[str, Any]]
     classes: tuple[str, ...]
     sizes: Sequence[Size | None] = ()  # (width, height) that the files of boxes say of each picture; (): nothing
     place: Callable[[int, int | None], Place] = lambda picture, box: Place(Path())  # of a box; None: of its picture

@@ -74,7 +74,7 @@ def _size_problem(size: Size, head: PictureHead, name: str) -> str | None:
 
 
 def box_warnings(
-    labels: Sequence[Mapping[str, Any]], sizes: NDArray[np.float64], place: Callable[[int, int], Place | None]
+    labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any], place: Callable[[int, int], Place | None]
 ) -> list[Problem]:
     """Warn of boxes that no answer can match: wholly outside of their picture, or without area.
 
@@ -101,7 +101,7 @@ def box_warnings(
     return [Problem(message, place(row, box), warning=True)]
 
 
-def _unmatchable(labels: Sequence[Mapping[str, Any]], sizes: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+def _unmatchable(labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:
     """(picture, box) of each."""
     for row, (label, (height, width)) in enumerate(zip(labels, sizes, strict=True)):
         x1, y1, x2, y2 = np.asarray(label["boxes"], dtype=np.float64).reshape(-1, 4).T
