@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, Problem
+from ianvs.base.errors import ConfigError, ValidationError
 from ianvs.base.types import RoundResult
 from ianvs.config.contracts import Contract, ContractResult, MetricFacts
 from ianvs.exam.data.parts import Part, columns_of
@@ -23,7 +23,7 @@ class Functions(Contract):
     def metric(self, spec):
         if spec.name != "accuracy":
             told = f"`contract: functions` computes accuracy alone, and no '{spec.name}'."
-            raise ConfigError([Problem(told, spec.place)])
+            raise ConfigError([ValidationError(told, spec.place, code="unknown-metric")])
         return MetricFacts("Share of right answers after the last round; the mean over test sets.")
 
     def code_problems(self, job):
@@ -32,7 +32,8 @@ class Functions(Contract):
             defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
             for name in FUNCTIONS:
                 if name not in defined:
-                    yield Problem(f"{module.name} has no function {name}().", module.places["url"])
+                    message = f"{module.name} has no function {name}()."
+                    yield ValidationError(message, module.places["url"], code="broken-contract")
 
     def run(self, case, report):
         stored = case.folder / "rounds.json"
