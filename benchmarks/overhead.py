@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for tests.testalgorithms
 
 from ianvs.testalgorithms.finetune.basemodel import Finetune  # noqa: E402
-from tests.testalgorithms.exam_of_arrays import Exam, digits, examine, pictures  # noqa: E402
-from tests.testalgorithms.plain_loop import plain_loop, small_mlp, small_resnet  # noqa: E402
+from tests.unit.testalgorithms.exam_of_arrays import Exam, digits, examine, pictures  # noqa: E402
+from tests.unit.testalgorithms.plain_loop import plain_loop, small_mlp, small_resnet  # noqa: E402
 
 
 def compare(

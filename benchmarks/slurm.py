@@ -1,6 +1,6 @@
-"""What Slurm's engine costs, on the cluster of `tests/slurm/cluster up`:
+"""What Slurm's engine costs, on the cluster of `tests/nightly/clusters/slurm/cluster up`:
 
-tests/slurm/cluster run .venv/bin/python benchmarks/slurm.py
+tests/nightly/clusters/slurm/cluster run .venv/bin/python benchmarks/slurm.py
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def empty_tasks(folder: Path) -> float:
     began = 0.0
     while ended < TASKS:
         while submitted < min(TASKS, ended + PILOTS):
-            engine.submit(Task(str(submitted), "tests.contracts.tasks:leave", 0))
+            engine.submit(Task(str(submitted), "tests.contract.tasks:leave", 0))
             submitted += 1
         for event in engine.events(1):
             began = began or time.monotonic()

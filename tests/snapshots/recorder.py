@@ -68,7 +68,7 @@ RECORDER = Recorder()
 
 
 def current_test() -> str:
-    """The id of the test that runs, as in "tests/config/test_mistakes.py::test_a_slip[name]"."""
+    """The id of the test that runs, as in "tests/unit/config/test_mistakes.py::test_a_slip[name]"."""
     return os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
 
 

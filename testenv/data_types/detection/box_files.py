@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 from ianvs.base.errors import DataError, Place, shown_path
 from ianvs.base.tool_files import is_of_tool
 

@@ -173,7 +173,7 @@ class Engine(ABC):
     status, never results: tasks write these to files themselves. `submit` does not block, and a task begins and goes on
     though nobody calls `events`, unless it runs in this very process. Every task ends with exactly one "ended" event,
     whatever its process does. After `close` no process of a task is running. Every engine passes
-    tests/contracts/engines.
+    tests/contract/engines.
 
     slots: how many tasks run at a time. gpus: cards among which the caller distributes tasks, by their environment; ()
     if the engine assigns cards itself. isolates: whether tasks have separate processes. seals: whether a task may

@@ -1,0 +1,96 @@
+"""A process that answers questions: what ends it, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from ianvs.processes.engines import LocalEngine, Workload
+from ianvs.processes.isolated import Isolated, Unanswered, ask_isolated
+from tests.contract.engines.test_engines import wait_for
+
+QUESTIONS = """
+import os, subprocess, sys, threading, time
+
+def process(question): return os.getpid()
+def twice(question): yield question; yield question
+def stuck(question): yield 1; time.sleep(60)
+def ended(question): os._exit(3)
+def prints(question): print("[2]"); sys.stderr.write("[3]"); return sys.stdin.read()
+def mine(question): return os.environ["TMPDIR"]
+
+def later(question):
+    threading.Timer(0.3, os._exit, (3,)).start()
+    return "now"
+
+def child(question):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
+
+def patient(question):
+    time.sleep(1)
+    return os.getpid()
+
+def files(question):
+    return [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd") if int(one) > 2]
+"""
+
+
+@pytest.fixture(params=["started", "forked"])
+def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Isolated]:
+    (tmp_path / "asked_here.py").write_text(QUESTIONS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with ExitStack() as stack:
+        engine = stack.enter_context(closing(LocalEngine(Workload()))) if request.param == "forked" else None
+        yield stack.enter_context(closing(Isolated(engine=lambda: engine)))
+
+
+def test_one_process_answers_all_questions(isolated: Isolated) -> None:
+    pids = {isolated.ask("asked_here:process", None, 60) for _ in range(3)}
+    assert len(pids) == 1
+    assert os.getpid() not in pids
+    assert list(isolated.each("asked_here:twice", {"a": 1}, 60)) == [{"a": 1}, {"a": 1}]
+    assert ask_isolated("asked_here:process", None, 60) not in pids
+
+
+def test_what_is_printed_is_no_answer_and_nothing_can_be_read(isolated: Isolated) -> None:
+    assert isolated.ask("asked_here:prints", None, 60) == ""
+
+
+def test_who_ends_it_ends_it_for_itself(isolated: Isolated) -> None:
+    first = isolated.ask("asked_here:process", None, 60)
+    with pytest.raises(Unanswered, match=r"^ended the process$"):
+        isolated.ask("asked_here:ended", None, 60)
+    assert isolated.ask("asked_here:process", None, 60) != first
+
+
+def test_each_answer_may_take_the_seconds(isolated: Isolated) -> None:
+    isolated.ask("asked_here:process", None, 60)
+    answers = isolated.each("asked_here:stuck", None, 1)
+    assert next(answers) == 1
+    with pytest.raises(Unanswered, match=r"^took longer than limits.check_seconds: 1$"):
+        next(answers)
+    assert isolated.ask("asked_here:process", None, 60)
+
+
+def test_who_ends_it_later_is_not_mistaken_for_who_is_asked_then(isolated: Isolated) -> None:
+    assert isolated.ask("asked_here:later", None, 60) == "now"
+    assert isolated.ask("asked_here:patient", None, 60)
+
+
+def test_no_file_of_ours_is_open_in_it(isolated: Isolated) -> None:
+    sockets = [file for file in isolated.ask("asked_here:files", None, 60) if "socket:" in file]
+    assert len(sockets) <= 1, sockets  # its own: by that of the engine it could speak for other tasks
+
+
+def test_nothing_of_it_stays(isolated: Isolated) -> None:
+    child, folder = isolated.ask("asked_here:child", None, 60), Path(isolated.ask("asked_here:mine", None, 60))
+    assert folder.is_dir()
+    isolated.close()
+    stat = Path(f"/proc/{child}/stat")
+    wait_for(lambda: not folder.exists())
+    wait_for(lambda: not stat.exists() or stat.read_text().split()[2] == "Z")

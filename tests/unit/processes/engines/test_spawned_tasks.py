@@ -1,0 +1,130 @@
+"""The local engine without forks: jobs give the same results, and it does with what Windows and macOS have, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import ianvs
+from ianvs.base.errors import ConfigError
+from ianvs.processes.engines import LocalEngine, Task, Workload
+from ianvs.processes.engines.capped_log import CAP
+from tests.contract.engines.test_engines import task, until_ended, wait_for
+from tests.jobs import write_job
+
+ROOT = Path(__file__).parents[4]
+SPAWNED = "{name: local, start: spawn}"
+
+# What Linux has and Windows or macOS has not, as far as Python itself does without it here.
+ELSEWHERE = """
+import os, platform, socket, sys
+
+import psutil  # which needs them here, and has its own ways elsewhere
+
+for name in ("fork", "forkpty", "memfd_create", "killpg", "setpgid", "sched_getaffinity"):
+    delattr(os, name)
+del socket.SOCK_SEQPACKET
+sys.modules.update(fcntl=None, resource=None)
+platform.system = lambda: "Windows"
+"""
+
+
+def scores(results: ianvs.Results) -> list[object]:
+    return [(one.case.id, one.status, one.matrices["accuracy"].values.tolist()) for one in results]
+
+
+@pytest.mark.slow
+def test_a_job_gives_the_same_bits_without_what_linux_alone_has(tmp_path: Path) -> None:
+    """In every process of the job, by a sitecustomize."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(ELSEWHERE)
+    there = write_job(tmp_path / "there", job="seeds: [0, 1]\njobs: 2")
+    environment = {
+        **os.environ,
+        "TMPDIR": str(tmp_path),
+        "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+    command = [sys.executable, "-m", "ianvs", "-f", str(there)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "Not sealed: learners ran in the process that holds the exam" in done.stdout
+    here = ianvs.run(write_job(tmp_path / "here", job="seeds: [0, 1]\njobs: 2"))
+    found = ianvs.load_results(tmp_path / "there" / "ws")
+    assert scores(found) == scores(here)
+    assert {one.status for one in found} == {"finished"}
+    assert all(one.rounds[-1].train_cpu_seconds is not None for one in found)
+
+
+def test_an_unknown_start_is_told_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="start"):
+        ianvs.run(write_job(tmp_path, job="seeds: [0]\nengine: {name: local, start: sprout}"))
+
+
+@pytest.mark.parametrize("sealing", ["strict", "audit"])
+def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path, sealing: str) -> None:
+    job = write_job(tmp_path, job=f"seeds: [0]\nsealing: {sealing}\nengine: {SPAWNED}")
+    for command in (ianvs.run, ianvs.validate):
+        with pytest.raises(
+            ConfigError, match=rf"yaml:\d+:\d+: `sealing: {sealing}` can't be kept by engine local here"
+        ):
+            command(job)
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_not_run_again_in_every_task(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "job", job=f"seeds: [0]\nengine: {SPAWNED}", hyperparameters="")
+    script = tmp_path / "script.py"
+    script.write_text(f"import ianvs\nprint('begun', flush=True)\nprint(len(ianvs.run({str(job)!r})))\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=240, cwd=ROOT)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["begun", "1"]), done.stderr
+
+
+def test_when_the_supervisor_is_killed_its_tasks_end_with_all_that_they_started(tmp_path: Path) -> None:
+    code = (
+        "from ianvs.processes.engines import LocalEngine, Task, Workload\n"
+        "engine = LocalEngine(Workload(), start='spawn')\n"
+        f"engine.submit(Task('one', '{__name__}:start_sleeper', {str(tmp_path / 'pids')!r}))\n"
+        "while True: engine.events(1)\n"
+    )
+    supervisor = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    wait_for((tmp_path / "pids").exists)
+    pids = json.loads((tmp_path / "pids").read_text())
+    supervisor.kill()
+    supervisor.wait()
+    wait_for(lambda: not any(map(psutil.pid_exists, pids)))
+
+
+def start_sleeper(argument: str, report: object) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    beside = Path(f"{argument}.new")
+    beside.write_text(json.dumps([os.getpid(), child.pid]))
+    beside.rename(argument)
+    time.sleep(600)
+
+
+@pytest.mark.slow
+def test_temporary_files_go_with_the_task_and_logs_stay_below_their_cap(tmp_path: Path) -> None:
+    engine = LocalEngine(Workload(), start="spawn")
+    engine.submit(task("shout", CAP // 100 + 100_000, log=tmp_path / "log.txt"))
+    engine.submit(Task("two", "tests.unit.processes.engines.test_spawned_tasks:leave_a_file", None))
+    folders = [event.payload for event in until_ended(engine, 2) if event.kind == "result"]
+    assert not any(Path(folder).exists() for folder in folders) and len(folders) == 1
+    text = (tmp_path / "log.txt").read_text()
+    assert len(text) <= CAP and text.startswith("first of all") and text.endswith("last of all\n")
+    assert "bytes left out" in text
+    engine.close()
+
+
+def leave_a_file(argument: object, report: object) -> str:
+    import tempfile
+
+    handle, path = tempfile.mkstemp()
+    os.close(handle)
+    return str(Path(path).parent)

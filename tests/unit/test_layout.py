@@ -1,0 +1,29 @@
+"""How the code is laid out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import ianvs
+from tests.edits import edited
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_name_of_a_module_occurs_twice() -> None:
+    found = [path for top in ("core/ianvs", "testenv", "testalgorithms") for path in (ROOT / top).rglob("*.py")]
+    # A link is not followed twice; every method has a basemodel.py, as in Ianvs.
+    own = {path.resolve() for path in found}
+    names = Counter(path.name for path in own if path.name not in ("__init__.py", "basemodel.py"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_twelve_shapes_of_a_case_are_those_that_the_architecture_lists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and line[2:4].strip().isdigit()]
+    shapes = [name for row in rows for name in edited(row.split("|")[2], "`", "", " ", "").split(",")]
+    assert len(rows) == 12
+    sources = "\n".join(path.read_text() for path in Path(ianvs.__file__).parent.rglob("*.py"))
+    assert [shape for shape in shapes if not re.search(rf"^class {shape}\b", sources, re.M)] == []

@@ -1,0 +1,41 @@
+"""CLEAR's streaming protocol over natural domains: what will be taught is asked before it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from ianvs.base.errors import ConfigError
+from ianvs.config.spec import ScenarioSpec
+from ianvs.exam.scenarios import check_scenario
+from tests.unit.exam.scenarios.exams import exam_of
+from tests.unit.exam.scenarios.small_datasets import dataset_of
+
+BUCKETS = dataset_of([0, 1] * 6, [0, 1] * 3, domains=([*"aaaabbbbcccc"], [*"aabbcc"]))
+
+
+def test_the_last_domain_is_asked_and_never_taught():
+    exam = exam_of(BUCKETS, "DIL", {"streaming": True})
+    assert [r.name for r in exam.rounds] == ["a", "b"]
+    assert [t.name for t in exam.tests] == ["a", "b", "c"]
+    assert exam.rules.asked == "future"
+    assert exam_of(BUCKETS, "DIL").rules.asked == "all"
+
+
+def test_rounds_are_one_fewer_than_the_domains_in_use():
+    assert [r.name for r in exam_of(BUCKETS, "DIL", {"streaming": True, "rounds": 1}, using=("c", "a")).rounds] == ["c"]
+    (problem,) = check_scenario(ScenarioSpec("DIL", {"streaming": True, "rounds": 3}), None, ("a", "b", "c"))
+    assert "`rounds` gives 3 but `using` gives 2" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("options", "using", "expected"),
+    [
+        ({"streaming": True, "rotation": [0, 90]}, (), "`streaming` is for the data's own domains"),
+        ({"streaming": True}, ("b",), "b is the only domain"),
+        ({"streaming": True, "rounds": 3}, (), "one for each but the last"),
+    ],
+)
+def test_a_slip_is_refused_with_the_remedy(options, using, expected):
+    with pytest.raises(ConfigError) as caught:
+        exam_of(BUCKETS, "DIL", options, using=using)
+    assert expected in str(caught.value)
