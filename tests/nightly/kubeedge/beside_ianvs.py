@@ -1,7 +1,8 @@
 """Two toy jobs, and what Ianvs itself (commit 1d3da5b, sedna 0.6.0.1, pandas 3.1.1, PYTHONHASHSEED=0) made of them.
 
 `python -m tests.nightly.kubeedge.beside_ianvs FOLDER` writes the jobs; call there `PYTHONHASHSEED=0 PYTHONPATH=CHECKOUT
-python CHECKOUT/benchmarking.py -f NAME.yaml`. The order of its metrics is that of a set, so it is arbitrary: ORDERS have it.
+python CHECKOUT/benchmarking.py -f NAME.yaml`. The order of its metrics is that of a set, so it is arbitrary: ORDERS has
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What methods whose network grows or is corrected promise besides their equations, which tests/nightly/conformance holds."""
+"""What methods whose network grows or is corrected promise besides their equations (tests/nightly/conformance)."""
 
 import numpy as np
 import pytest

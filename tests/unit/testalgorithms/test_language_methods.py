@@ -1,4 +1,4 @@
-"""What language methods promise beside their trajectories, which tests/nightly/conformance/test_language_*.py compare."""
+"""What language methods promise beside their trajectories (tests/nightly/conformance)."""
 
 import json
 import time
