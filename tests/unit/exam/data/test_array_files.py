@@ -12,7 +12,7 @@ import torch
 from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from tests.errors import Found, errors_of, located
+from tests.errors import Found, located, raised, recorded
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 Y = np.array([5, 3, 5, 3])

@@ -17,7 +17,7 @@ from ianvs.exam.data.conversation_forms import Form
 from ianvs.exam.data.conversation_pictures import PictureFiles
 from ianvs.exam.data.doubts import find_doubts
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
-from tests.errors import errors_of, printed, recorded
+from tests.errors import errors_of, located, printed, recorded
 
 RED, BLUE = np.full((5, 7, 3), (200, 10, 10), np.uint8), np.full((4, 4, 3), (10, 10, 200), np.uint8)
 

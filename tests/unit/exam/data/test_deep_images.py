@@ -160,4 +160,6 @@ def test_a_deep_image_among_others_is_refused_by_its_name(tmp_path):
     write_picture(tmp_path / "0.png", np.zeros((8, 8, 3), np.uint8))
     Image.fromarray((RAMP * 64).astype(np.uint16)).save(tmp_path / "1.png")
     source = write_index(tmp_path, ["0.png a", "1.png b"])
-    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache") == [("ambiguous-data", "1.png")]
+    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache") == [
+        ("ambiguous-data", "1.png")
+    ]

@@ -14,7 +14,7 @@ from ianvs.exam import data
 from ianvs.exam.data import large_csv, large_tables, tables
 from ianvs.exam.data.listing import SourceError
 from tests.edits import edited
-from tests.errors import errors_of, recorded
+from tests.errors import errors_of, located, recorded
 
 
 @pytest.fixture
@@ -161,7 +161,9 @@ def test_a_file_that_may_not_be_read_is_told_in_words(parts, monkeypatch, any_si
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("pathlib.Path.open", refused)
-    assert errors_of(tables.read_table, SourceSpec(parts[0], "index"), spec_of(*parts)) == [("unreadable-data", "train.csv")]
+    assert errors_of(tables.read_table, SourceSpec(parts[0], "index"), spec_of(*parts)) == [
+        ("unreadable-data", "train.csv")
+    ]
 
 
 @pytest.mark.parametrize("record", [{"question": "who?", "answer": "me"}, {"instruction": "who?", "output": "me"}])

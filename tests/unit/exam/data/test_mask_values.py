@@ -82,9 +82,13 @@ def test_colours_stand_for_the_classes_that_are_named(tmp_path, storage):
 
 def test_colours_that_nobody_named_are_refused_and_listed(tmp_path):
     mask = np.array([*COLOURS.values()], np.uint8)[INDICES]
-    assert errors_of(data.load, scenes(tmp_path, mask, classes=("a", "b", "c")), tmp_path / "cache") == [("ambiguous-data", "0_mask.png")]
+    assert errors_of(data.load, scenes(tmp_path, mask, classes=("a", "b", "c")), tmp_path / "cache") == [
+        ("ambiguous-data", "0_mask.png")
+    ]
     two = {name: COLOURS[name] for name in ("road", "car")}
-    assert errors_of(data.load, scenes(tmp_path, mask, mask_values=two), tmp_path / "cache") == [("unknown-class", "0_mask.png")]
+    assert errors_of(data.load, scenes(tmp_path, mask, mask_values=two), tmp_path / "cache") == [
+        ("unknown-class", "0_mask.png")
+    ]
 
 
 def test_colours_of_a_palette_can_be_named_and_else_its_indices_count(tmp_path):
