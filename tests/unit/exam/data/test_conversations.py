@@ -214,7 +214,9 @@ def test_a_field_that_no_record_has_is_told_with_the_closest_one(tmp_path):
 
 def test_a_field_beside_a_domain_for_each_file_is_refused(tmp_path):
     source = SourceSpec(written(tmp_path / "2022.json", [said("a", "b") | {"year": 2022}]).path, "data", domain="2022")
-    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,), domain="year"), tmp_path / "cache") == [("conflicting-keys", "")]
+    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,), domain="year"), tmp_path / "cache") == [
+        ("conflicting-keys", "")
+    ]
 
 
 def test_a_field_of_a_source_without_fields_is_refused(tmp_path):
@@ -274,7 +276,10 @@ def test_a_conversation_that_ends_with_the_user_is_refused(tmp_path):
 
 
 def test_all_problems_of_a_file_are_told_at_once(tmp_path):
-    assert refusals(tmp_path, [said("a"), said("a", "b"), said("c")]) == [("invalid-record", "train.json:3:15"), ("invalid-record", "train.json:23:15")]
+    assert refusals(tmp_path, [said("a"), said("a", "b"), said("c")]) == [
+        ("invalid-record", "train.json:3:15"),
+        ("invalid-record", "train.json:23:15"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +318,9 @@ def test_settings_of_labels_have_no_meaning_for_conversations(tmp_path):
 def test_a_test_part_of_another_kind_is_refused(tmp_path):
     train = written(tmp_path / "train.json", [said("a", "b")])
     test = written(tmp_path / "test.json", [{"question": "q", "answer": "a"}])
-    assert errors_of(data.load, DatasetSpec(train=(train,), test=(test,)), tmp_path / "cache") == [("mismatched-data", "test.json")]
+    assert errors_of(data.load, DatasetSpec(train=(train,), test=(test,)), tmp_path / "cache") == [
+        ("mismatched-data", "test.json")
+    ]
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

@@ -93,7 +93,10 @@ def test_where_no_path_holds_a_domain_using_is_only_a_label(tmp_path):
 
 def test_a_slip_of_the_pen_is_no_label(tmp_path):
     source = index_of(tmp_path, ["rgb/Day/a.png", "rgb/Dusk/b.png"])
-    assert errors_of(picked, DatasetSpec(train=(source,), using=("day", "dusk"))) == [("unknown-domain", "index.txt"), ("unknown-domain", "index.txt")]
+    assert errors_of(picked, DatasetSpec(train=(source,), using=("day", "dusk"))) == [
+        ("unknown-domain", "index.txt"),
+        ("unknown-domain", "index.txt"),
+    ]
 
 
 def test_domains_in_one_part_only_are_refused(tmp_path):

@@ -86,7 +86,13 @@ def test_a_line_with_one_token_is_refused_with_its_line(tmp_path):
 
 
 def test_every_bad_line_is_counted_but_only_some_are_shown(tmp_path):
-    assert refusal(write_index(tmp_path, ["a.png"] * 9)) == [("invalid-record", "index.txt:1:1"), ("invalid-record", "index.txt:2:1"), ("invalid-record", "index.txt:3:1"), ("invalid-record", "index.txt:4:1"), ("invalid-record", "index.txt:5:1")]
+    assert refusal(write_index(tmp_path, ["a.png"] * 9)) == [
+        ("invalid-record", "index.txt:1:1"),
+        ("invalid-record", "index.txt:2:1"),
+        ("invalid-record", "index.txt:3:1"),
+        ("invalid-record", "index.txt:4:1"),
+        ("invalid-record", "index.txt:5:1"),
+    ]
 
 
 def test_labels_of_two_kinds_are_refused_where_they_change(tmp_path):
@@ -172,4 +178,6 @@ def test_a_label_outside_the_class_list_is_refused_with_its_line_and_the_closest
 def test_names_mixed_with_integers_are_refused_unless_classes_are_listed(tmp_path):
     write_picture(tmp_path / "a.png")
     source = write_index(tmp_path, ["a.png cat", "a.png 1"])
-    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache") == [("ambiguous-data", "index.txt:2:1")]
+    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache") == [
+        ("ambiguous-data", "index.txt:2:1")
+    ]

@@ -133,12 +133,9 @@ def test_classes_of_single_samples_are_read_in_the_list_of_their_domain(tmp_path
     dataset = data.load(DatasetSpec(train=sources, test=sources, classes=LISTS, using=("CS", "CR")), tmp_path / "c")
     assert [dataset.classes[i] for i in dataset.train.y] == ["car", "sky", "road", "stair"]
     write_index(tmp_path, ["c.png car", "d.png 0"], "cr.txt")
-    assert (
-        errors_of(
-            data.load, DatasetSpec(train=sources, test=sources, classes=LISTS, using=("CS", "CR")), tmp_path / "c"
-        )
-        == [("unknown-class", "cr.txt:1:1")]
-    )
+    assert errors_of(
+        data.load, DatasetSpec(train=sources, test=sources, classes=LISTS, using=("CS", "CR")), tmp_path / "c"
+    ) == [("unknown-class", "cr.txt:1:1")]
 
 
 def test_grey_and_alpha_of_16_bits_are_refused_with_the_remedy(tmp_path):
@@ -160,10 +157,9 @@ def test_an_id_beyond_8_bits_is_refused_and_not_cut_off(tmp_path):
     write_png_of_16_bits(tmp_path / "l.png", values)
     write_picture(tmp_path / "x.png", np.zeros((4, 4, 3), dtype=np.uint8))
     source = write_index(tmp_path, ["x.png l.png"])
-    assert (
-        errors_of(data.load, DatasetSpec(train=(source,), test=(source,), classes=("a", "b")), tmp_path / "cache")
-        == [("unknown-class", "l.png")]
-    )
+    assert errors_of(
+        data.load, DatasetSpec(train=(source,), test=(source,), classes=("a", "b")), tmp_path / "cache"
+    ) == [("unknown-class", "l.png")]
 
 
 def test_label_pictures_of_16_bits_are_resized_without_new_ids(tmp_path):
@@ -197,7 +193,9 @@ def pair(folder: Path, picture: tuple[int, int], label: tuple[int, int], **setti
 
 
 def test_a_label_picture_of_another_size_is_refused_with_both_names_and_sizes(tmp_path):
-    assert errors_of(data.load, pair(tmp_path, (8, 16), (4, 8)), tmp_path / "cache") == [("mismatched-data", "1_gt.png")]
+    assert errors_of(data.load, pair(tmp_path, (8, 16), (4, 8)), tmp_path / "cache") == [
+        ("mismatched-data", "1_gt.png")
+    ]
 
 
 @pytest.mark.parametrize("label", [(4, 8), (5, 11), (16, 32), (3, 5)])
@@ -207,7 +205,9 @@ def test_with_an_image_size_label_pictures_may_be_larger_or_smaller(tmp_path, la
 
 
 def test_even_with_an_image_size_a_pair_has_one_shape(tmp_path):
-    assert errors_of(data.load, pair(tmp_path, (8, 16), (8, 10), image_size=(6, 12)), tmp_path / "cache") == [("mismatched-data", "1_gt.png")]
+    assert errors_of(data.load, pair(tmp_path, (8, 16), (8, 10), image_size=(6, 12)), tmp_path / "cache") == [
+        ("mismatched-data", "1_gt.png")
+    ]
 
 
 def test_a_picture_that_is_replaced_by_one_of_another_shape_is_found_out(tmp_path):

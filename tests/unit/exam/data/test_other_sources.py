@@ -155,4 +155,6 @@ def test_parts_of_different_shape_are_refused(tmp_path):
 
 def test_image_size_is_refused_where_there_are_no_picture_files(tmp_path):
     source = written(tmp_path / "t.csv", "a,label\n1,2\n")
-    assert recorded(data.checked(DatasetSpec(train=(source,), test=(source,), image_size=(2, 2))).problems) == [("unfit-key", "")]
+    assert recorded(data.checked(DatasetSpec(train=(source,), test=(source,), image_size=(2, 2))).problems) == [
+        ("unfit-key", "")
+    ]

@@ -153,10 +153,9 @@ def test_what_is_no_number_is_refused_by_the_metrics_name(returned, message):
 
 
 def test_a_metric_on_labels_says_so_where_only_counts_are_stored():
-    assert (
-        errors_of(metric_of(share_right).function, EvaluationRecord(("a", "b"), counts=np.eye(2, dtype=np.int64)))
-        == [("missing-predictions", "")]
-    )
+    assert errors_of(
+        metric_of(share_right).function, EvaluationRecord(("a", "b"), counts=np.eye(2, dtype=np.int64))
+    ) == [("missing-predictions", "")]
 
 
 def test_an_error_inside_a_metric_keeps_its_type_and_names_the_metric():

@@ -126,7 +126,9 @@ def test_a_file_that_is_no_manifest_is_named_at_the_place_in_the_yaml(text, expe
 
 
 def test_a_file_that_is_not_there_is_found_without_the_data(tmp_path):
-    assert recorded(check_scenario(ScenarioSpec("manifest", {"file": str(tmp_path / "none.json")}))) == [("invalid-scenario", "")]
+    assert recorded(check_scenario(ScenarioSpec("manifest", {"file": str(tmp_path / "none.json")}))) == [
+        ("invalid-scenario", "")
+    ]
     assert recorded(check_scenario(ScenarioSpec("manifest"))) == [("invalid-scenario", "")]
     assert errors_of(read_manifest, tmp_path / "none.json") == [("unreadable-file", "")]
 
@@ -134,14 +136,18 @@ def test_a_file_that_is_not_there_is_found_without_the_data(tmp_path):
 def test_modifiers_and_rounds_that_contradict_a_manifest_are_refused(tmp_path):
     save_manifest(exam_of(PICTURES, "CIL", {"rounds": 3}), tmp_path / "exam.json")
     options = {"file": str(tmp_path / "exam.json")}
-    assert recorded(check_scenario(ScenarioSpec("manifest", {**options, "modifiers": {"few_shot": 3}}))) == [("invalid-scenario", "")]
+    assert recorded(check_scenario(ScenarioSpec("manifest", {**options, "modifiers": {"few_shot": 3}}))) == [
+        ("invalid-scenario", "")
+    ]
     assert errors_of(exam_of, PICTURES, "manifest", {**options, "rounds": 2}) == [("invalid-scenario", "")]
     assert len(exam_of(PICTURES, "manifest", {**options, "rounds": 3}).rounds) == 3
 
 
 def test_samples_of_one_name_are_refused():
     ids = np.array(["train/0"] * len(PICTURES.train))
-    assert errors_of(load_manifest, replace(PICTURES, train=replace(PICTURES.train, ids=ids)), CONTENT) == [("duplicate-entry", "")]
+    assert errors_of(load_manifest, replace(PICTURES, train=replace(PICTURES.train, ids=ids)), CONTENT) == [
+        ("duplicate-entry", "")
+    ]
 
 
 def test_a_hundred_thousand_samples_take_seconds_at_most(tmp_path):

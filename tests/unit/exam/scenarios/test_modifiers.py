@@ -174,4 +174,6 @@ def test_labels_of_one_class_cant_be_wrong():
 
 @pytest.mark.parametrize("dataset", [texts(), streets()], ids=["texts", "label pictures"])
 def test_a_class_per_sample_is_needed(dataset):
-    assert errors_of(build_exam, dataset, ScenarioSpec("IIL", {"rounds": 2, "modifiers": {"labelled": 0.5}})) == [("invalid-scenario", "")]
+    assert errors_of(build_exam, dataset, ScenarioSpec("IIL", {"rounds": 2, "modifiers": {"labelled": 0.5}})) == [
+        ("invalid-scenario", "")
+    ]
