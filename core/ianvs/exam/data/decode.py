@@ -62,18 +62,20 @@ def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | N
 def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
     """Raise SourceError where image files have more than 8 bits a channel and the dataset has no `value_range`.
 
-    Told by the first file; some others of each part say what the range may be. Another file that differs from the first
-    is refused when it is decoded.
+    Some files of each part are looked at, the first among them: they say what the range may be. Another file is refused
+    when it is decoded.
     """
-    first = listings[0]
-    if spec.value_range is not None or first.form != "files" or _deep_range(first.x[0]) is None:
+    if spec.value_range is not None or listings[0].form != "files":
         return
     seen = []
     for listing in listings:
         for row in np.unique(np.linspace(0, len(listing) - 1, _DRAWN).astype(np.int64)).tolist():
-            seen.append(_deep_range(listing.x[row]))
-    low, high = (pick(one[side] for one in seen if one is not None) for side, pick in enumerate((min, max)))
-    raise SourceError([Problem(f"'{first.ids[0]}' {lacks_range(low, high)}", first.place(0))])
+            if (limits := _deep_range(listing.x[row])) is not None:
+                seen.append((limits, listing, row))
+    if seen:
+        low, high = min(limits[0] for limits, _, _ in seen), max(limits[1] for limits, _, _ in seen)
+        _, listing, row = seen[0]
+        raise SourceError([Problem(f"'{listing.ids[row]}' {lacks_range(low, high)}", listing.place(row))])
 
 
 def _deep_range(path: str) -> ValueRange | None:

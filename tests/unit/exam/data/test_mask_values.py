@@ -50,6 +50,14 @@ def test_a_foreground_of_255_is_told_of_with_a_remedy_that_works(tmp_path, class
     assert "ignored classes" not in doubts(spec, tmp_path / "cache")
 
 
+def test_the_remedy_names_every_number_in_the_masks(tmp_path):
+    mask, classes = np.array([[1, 1, 2, 2, 255, 255, 255, 255]], np.uint8), ("skin", "benign", "malign")
+    message = doubts(scenes(tmp_path, mask, classes=classes), tmp_path / "cache")["ignored classes"]
+    assert "mask_values: {benign: 1, malign: 2, skin: 255}" in message
+    spec = scenes(tmp_path, mask, classes=classes, mask_values={"benign": 1, "malign": 2, "skin": 255})
+    assert data.load(spec, tmp_path / "cache").train.y[0].tolist() == [[1, 1, 2, 2, 0, 0, 0, 0]]
+
+
 def test_a_border_of_255_beside_two_classes_stays_ignored_and_nothing_is_said(tmp_path):
     mask = np.array([[0, 0, 0, 0, 1, 1, 1, 255]], np.uint8)
     spec = scenes(tmp_path, mask, classes=("a", "b"))
