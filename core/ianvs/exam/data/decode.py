@@ -106,18 +106,22 @@ def decode_labels(
         values = _array_of(held) if held.startswith(_NUMPY) else _mask_of(held, path, numbering)
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
-    if values.dtype == bool:
-        values = values.astype(np.uint8)
-    if values.dtype.kind not in "iu" or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] != 3):
-        message = (
-            f"holds {values.dtype} {values.shape}; a label picture holds whole numbers, class indices, (height, width)."
-        )
-        raise SourceError([Problem(message, place)])
-    labels = renumbered(values, numbering, place)
+    _require_mask(values, place)
+    labels = renumbered(values.astype(np.uint8) if values.dtype == bool else values, numbering, place)
     if size is None or labels.shape == size:
         return labels
     resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
     return np.asarray(resized, dtype=np.uint8)
+
+
+def _require_mask(values: NDArray[Any], place: Place) -> None:
+    """Raise SourceError for what is no mask: fractions, or another shape than (height, width) or (height, width, 3)."""
+    if values.dtype.kind not in "biu" or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] != 3):
+        message = (
+            f"holds {values.dtype} {values.shape}; a mask holds whole numbers, class indices, (height, width). Save "
+            "it so: `mask.astype('uint8')` of numbers, `mask.argmax(axis=0)` of a channel for each class."
+        )
+        raise SourceError([Problem(message, place)])
 
 
 def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
@@ -217,8 +221,9 @@ def picture_size(path: str) -> tuple[int, int]:
 
     try:
         if path.lower().endswith(".npy"):
-            height, width = _array_of(Path(path).read_bytes()).shape[:2]
-            return height, width
+            values = _array_of(Path(path).read_bytes())
+            _require_mask(values, Place(Path(path)))
+            return values.shape[0], values.shape[1]
         with Image.open(path) as image:
             return image.height, image.width
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:

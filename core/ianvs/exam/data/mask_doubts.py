@@ -9,6 +9,7 @@ from ianvs.exam.data.labels import IGNORED
 
 _LARGE = 0.2  # share of ignored pixels that is odd where a class occurs nowhere
 _MANY = 100  # classes without names, above which masks were hardly numbered by somebody
+_SHOWN = 20  # classes that a remedy lists
 
 
 def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
@@ -18,7 +19,8 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
     absent = [name for index, name in enumerate(names) if index not in occurring]
     share = counts[IGNORED] / max(1, counts.sum())
     found: dict[str, str] = {}
-    if (share and len(occurring) == 1) or (share > _LARGE and absent and not _numbered(names)):
+    from_one = bool(share) and not _numbered(names) and len(names) > 1 and 0 not in occurring
+    if from_one or (share and len(occurring) == 1) or (share > _LARGE and absent and not _numbered(names)):
         which = f"the only class in the masks is '{names[occurring[0]]}'" if len(occurring) == 1 else (
             f"no mask holds {one_line(absent)}"
         )  # fmt: skip
@@ -32,6 +34,12 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
             f"learned nor scored. If {IGNORED} stands for a class, say so in the dataset: "
             f"`mask_values: {{{', '.join(pairs)}}}`."
         )
+        if from_one:
+            numbers = one_line([f"{name}: {number}" for number, name in enumerate(names, start=1)], _SHOWN)
+            found["ignored classes"] += (
+                f" If the masks number the classes from 1, so that {len(names)} is read as no class, write "
+                f"`mask_values: {{{numbers}}}`."
+            )
     elif _numbered(names) and (len(absent) > len(occurring) or len(names) > _MANY):
         shown = ", ".join(f"NAME_{index}: {number}" for index, number in enumerate(occurring[:4].tolist()))
         found["gaps in masks"] = (
