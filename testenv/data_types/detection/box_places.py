@@ -11,6 +11,7 @@ from ianvs.exam.data.listing import SourceError, summary
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, PictureHead, Size, picture_head
 
 _SWAPPED = range(5, 9)  # EXIF orientations that swap width and height
+_TURNED = range(2, 5)  # those that mirror or turn by 180 degrees, so that a written size says nothing
 _TURN = (
     "`from PIL import Image, ImageOps; ImageOps.exif_transpose(Image.open(f)).save(f, quality=95)` turns a file f "
     "itself, once for all."
@@ -38,9 +39,9 @@ def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[Problem, ..
     for row, head in enumerate(() if ignore_sizes else heads):
         size = files.sizes[row] if files.sizes else None
         name = shown_path(files.pictures[row])
-        if size is None:
-            turned += [row] if head.orientation != 1 else []
-        elif (message := _size_problem(size, head, name)) is not None:
+        if head.orientation in _TURNED or (size is None and head.orientation in _SWAPPED):
+            turned.append(row)
+        if size is not None and (message := _size_problem(size, head, name)) is not None:
             refused.append(Problem(message, files.place(row, None)))
     if refused:
         raise SourceError(summary(refused))
@@ -84,8 +85,14 @@ def box_warnings(
         place: Of a box, by the positions of its picture and of the box in it.
 
     Returns:
-        No warning, or one, at the first of them.
+        No warning, or one, at the first box that it is about.
     """
+    if (share := _first_share(labels)) is not None:
+        message = (
+            "all boxes lie within the first pixel of their pictures: they seem to be shares of width and height. "
+            "Multiply them by the width and height of each picture."
+        )
+        return [Problem(message, place(*share), warning=True)]
     wrong = list(_unmatchable(labels, sizes))
     if not wrong:
         return []
@@ -99,6 +106,18 @@ def box_warnings(
         f"{height:g} (width x height). Mend them, or take them out."
     )
     return [Problem(message, place(row, box), warning=True)]
+
+
+def _first_share(labels: Sequence[Mapping[str, Any]] | NDArray[Any]) -> tuple[int, int] | None:
+    """(picture, box) of the first box, if all boxes have corners from 0 to 1 and some are fractions; else None."""
+    first, fractions = None, False
+    for row, label in enumerate(labels):
+        boxes = np.asarray(label["boxes"], dtype=np.float64)
+        if boxes.size and not ((boxes >= 0) & (boxes <= 1)).all():
+            return None
+        first = (row, 0) if first is None and boxes.size else first
+        fractions = fractions or bool((boxes % 1).any())
+    return first if fractions else None
 
 
 def _unmatchable(labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:

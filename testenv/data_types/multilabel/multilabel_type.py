@@ -93,10 +93,7 @@ def checked_scores(found: object, samples: int, classes: int, where: str) -> NDA
     Raises PluginError for another shape, and for nan and +inf.
     """
     expected = f"expected ({samples}, {classes}) scores, higher being likelier, in the order of samples and classes"
-    try:
-        scores = one_for_each(found, samples, where)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise PluginError(f"{where} returned what is no array ({error}); {expected}.") from error
+    scores = one_for_each(found, samples, where, expected)
     if scores.shape != (samples, classes) or scores.dtype.kind not in "biuf":
         raise PluginError(f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.")
     exact = np.result_type(scores.dtype, np.float32) == np.float32

@@ -62,20 +62,21 @@ def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | N
 def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
     """Raise SourceError where image files have more than 8 bits a channel and the dataset has no `value_range`.
 
-    Told by the first file; some others of each part say what the range may be. Another file that differs from the first
-    is refused when it is decoded.
+    Some files of each part are looked at, the first among them: they say what the range may be. Another file is refused
+    when it is decoded.
     """
-    first = listings[0]
-    if spec.value_range is not None or first.form != "files" or _deep_range(first.x[0]) is None:
+    if spec.value_range is not None or listings[0].form != "files":
         return
     seen = []
     for listing in listings:
         for row in np.unique(np.linspace(0, len(listing) - 1, _DRAWN).astype(np.int64)).tolist():
-            seen.append(_deep_range(listing.x[row]))
-    low, high = (pick(one[side] for one in seen if one is not None) for side, pick in enumerate((min, max)))
-    raise SourceError(
-        [ValidationError(f"'{first.ids[0]}' {lacks_range(low, high)}", first.place(0), code="ambiguous-data")]
-    )
+            if (limits := _deep_range(listing.x[row])) is not None:
+                seen.append((limits, listing, row))
+    if seen:
+        low, high = min(limits[0] for limits, _, _ in seen), max(limits[1] for limits, _, _ in seen)
+        _, listing, row = seen[0]
+        message = f"'{listing.ids[row]}' {lacks_range(low, high)}"
+        raise SourceError([ValidationError(message, listing.place(row), code="ambiguous-data")])
 
 
 def _deep_range(path: str) -> ValueRange | None:
@@ -106,18 +107,22 @@ def decode_labels(
         values = _array_of(held) if held.startswith(_NUMPY) else _mask_of(held, path, numbering)
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
-    if values.dtype == bool:
-        values = values.astype(np.uint8)
-    if values.dtype.kind not in "iu" or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] != 3):
-        message = (
-            f"holds {values.dtype} {values.shape}; a label picture holds whole numbers, class indices, (height, width)."
-        )
-        raise SourceError([ValidationError(message, place, code="invalid-array")])
-    labels = renumbered(values, numbering, place)
+    _require_mask(values, place)
+    labels = renumbered(values.astype(np.uint8) if values.dtype == bool else values, numbering, place)
     if size is None or labels.shape == size:
         return labels
     resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
     return np.asarray(resized, dtype=np.uint8)
+
+
+def _require_mask(values: NDArray[Any], place: Location) -> None:
+    """Raise SourceError for what is no mask: fractions, or another shape than (height, width) or (height, width, 3)."""
+    if values.dtype.kind not in "biu" or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] != 3):
+        message = (
+            f"holds {values.dtype} {values.shape}; a mask holds whole numbers, class indices, (height, width). Save "
+            "it so: `mask.astype('uint8')` of numbers, `mask.argmax(axis=0)` of a channel for each class."
+        )
+        raise SourceError([ValidationError(message, place, code="invalid-array")])
 
 
 def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
@@ -218,8 +223,9 @@ def picture_size(path: str) -> tuple[int, int]:
 
     try:
         if path.lower().endswith(".npy"):
-            height, width = _array_of(Path(path).read_bytes()).shape[:2]
-            return height, width
+            values = _array_of(Path(path).read_bytes())
+            _require_mask(values, Location(Path(path)))
+            return values.shape[0], values.shape[1]
         with Image.open(path) as image:
             return image.height, image.width
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:

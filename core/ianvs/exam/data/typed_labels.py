@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, PluginError, ValidationError, one_line
 from ianvs.config.spec import DatasetSpec, DataTypeSpec
-from ianvs.exam.data.label_cells import DOCUMENTED, UnclearLabelsError, split_labels
+from ianvs.exam.data.label_cells import DOCUMENTED, NO_SEPARATOR, UnclearLabelsError, split_labels
 from ianvs.exam.data.listing import Listing, SourceError, column
 from ianvs.plugins.loader import load_once
 from ianvs.plugins.source import source_of
@@ -42,7 +42,7 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
     """
     if (of := spec.data_type) is None:
         _refuse_separator(spec)
-        return parts
+        return _with_combinations_told(parts, spec)
     place = of.place  # where a type that is not there is told, too
     if isinstance(spec.classes, Mapping):
         raise SourceError(
@@ -77,6 +77,31 @@ def _refuse_separator(spec: DatasetSpec) -> None:
     if spec.label_separator is not None:
         message = "`label_separator` is for samples with several labels. Add `data_type: multilabel`, or take it out."
         raise SourceError([ValidationError(message, spec.places.get("label_separator", spec.place), code="unfit-key")])
+
+
+def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
+    """The parts, with a warning where each class looks like a combination of labels in one cell."""
+    train, test = parts
+    if spec.classes is not None or any(one.label_form != "class" or one.classes is not None for one in parts):
+        return parts
+    cells = [*dict.fromkeys(train.labels.tolist()), *dict.fromkeys(test.labels.tolist())]
+    try:
+        found = split_labels(cells, None, None)
+    except UnclearLabelsError:
+        return parts  # as in names of several words
+    if found.separator == NO_SEPARATOR or len(found.labels[found.index]) < 2:
+        return parts
+    cell = cells[found.index]
+    message = (
+        f"the label '{cell}' looks like {one_line(found.labels[found.index])}: every combination of labels is a class "
+        "of its own. If a sample has several labels, add `data_type: multilabel` to the dataset; if these are classes, "
+        "list them by `classes`."
+    )
+    index = [*train.labels.tolist(), *test.labels.tolist()].index(cell)
+    return replace(
+        train,
+        warnings=(*train.warnings, ValidationError(message, _place(parts, index), warning=True, code="doubtful-data")),
+    ), test
 
 
 def _ordered(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:

@@ -156,6 +156,15 @@ def test_images_in_a_table_of_hugging_face_are_treated_alike(tmp_path, settings)
         assert len(np.unique(np.asarray(data.load(spec, tmp_path / "cache").train.x)[0])) == 64
 
 
+def test_the_range_is_of_all_deep_images_where_the_first_one_is_not_deep(tmp_path):
+    write_picture(tmp_path / "0.png", np.zeros((8, 8, 3), np.uint8))
+    Image.fromarray(RAMP.astype(np.uint16)).save(tmp_path / "1.png")
+    Image.fromarray((RAMP * 64).astype(np.uint16)).save(tmp_path / "2.png")
+    source = write_index(tmp_path, ["0.png a", "1.png b", "2.png b"])
+    with pytest.raises(DataError, match=r"value_range: \[0, 4095\]"):
+        data.load(DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache")
+
+
 def test_a_deep_image_among_others_is_refused_by_its_name(tmp_path):
     write_picture(tmp_path / "0.png", np.zeros((8, 8, 3), np.uint8))
     Image.fromarray((RAMP * 64).astype(np.uint16)).save(tmp_path / "1.png")

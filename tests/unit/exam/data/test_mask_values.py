@@ -50,6 +50,23 @@ def test_a_foreground_of_255_is_told_of_with_a_remedy_that_works(tmp_path, class
     assert "ignored classes" not in doubts(spec, tmp_path / "cache")
 
 
+def test_the_remedy_names_every_number_in_the_masks(tmp_path):
+    mask, classes = np.array([[1, 1, 2, 2, 255, 255, 255, 255]], np.uint8), ("skin", "benign", "malign")
+    message = doubts(scenes(tmp_path, mask, classes=classes), tmp_path / "cache")["ignored classes"]
+    assert "mask_values: {benign: 1, malign: 2, skin: 255}" in message
+    spec = scenes(tmp_path, mask, classes=classes, mask_values={"benign": 1, "malign": 2, "skin": 255})
+    assert data.load(spec, tmp_path / "cache").train.y[0].tolist() == [[1, 1, 2, 2, 0, 0, 0, 0]]
+
+
+def test_masks_that_number_classes_from_1_are_told_of_with_a_remedy_that_works(tmp_path):
+    mask, classes = np.array([[1, 1, 1, 1, 2, 2, 2, 3]], np.uint8), ("a", "b", "c")
+    message = doubts(scenes(tmp_path, mask, classes=classes), tmp_path / "cache")["ignored classes"]
+    assert "mask_values: {a: 1, b: 2, c: 3}" in message
+    spec = scenes(tmp_path, mask, classes=classes, mask_values={"a": 1, "b": 2, "c": 3})
+    assert data.load(spec, tmp_path / "cache").train.y[0].tolist() == (mask - 1).tolist()
+    assert "ignored classes" not in doubts(spec, tmp_path / "cache")
+
+
 def test_a_border_of_255_beside_two_classes_stays_ignored_and_nothing_is_said(tmp_path):
     mask = np.array([[0, 0, 0, 0, 1, 1, 1, 255]], np.uint8)
     spec = scenes(tmp_path, mask, classes=("a", "b"))
@@ -136,3 +153,13 @@ def test_a_function_may_return_colour_masks_as_pil_images(tmp_path):
     part = ([np.zeros((8, 8, 3), np.uint8)] * 2, [mask, mask])
     store_returned((part, part), tmp_path, "f()", DatasetSpec())
     assert np.load(tmp_path / "train" / "y.npy").shape == (2, 8, 8, 3)
+
+
+@pytest.mark.parametrize("mask", [np.zeros((8, 8), np.float32), np.zeros((4, 8, 8), np.uint8)])
+@pytest.mark.parametrize("settings", [{}, {"image_size": (8, 8)}])
+def test_fractions_and_a_channel_for_each_class_are_refused_as_such(tmp_path, mask, settings):
+    spec = scenes(tmp_path, mask, "npy", **settings)
+    for i in range(2):
+        write_picture(tmp_path / f"{i}.png", np.full((8, 8, 3), i, np.uint8))
+    with pytest.raises(DataError, match="whole numbers"):
+        data.load(spec, tmp_path / "cache")

@@ -186,6 +186,12 @@ def test_a_column_of_another_name_that_counts_the_rows_is_told(tmp_path, reader)
     assert warnings(spec_of(tmp_path / "t.csv", input=("a",))) == []
 
 
+def test_a_count_that_goes_on_in_the_test_part_is_told(tmp_path, reader):
+    train = written(tmp_path / "train.csv", as_csv(table("key", RUNNING)))
+    test = written(tmp_path / "test.csv", as_csv(table("key", [ROWS + row for row in RUNNING])))
+    assert len(warnings(spec_of(train, test))) == 1
+
+
 def test_tsv_json_and_jsonl(tmp_path):
     columns = dict(table("index", SHUFFLED))
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -221,14 +227,3 @@ def test_what_is_left_out_is_part_of_what_the_samples_are(tmp_path):
     assert data.fingerprint(dropped, cache) == data.load(dropped, cache).fingerprint
     assert data.fingerprint(dropped, cache) != data.fingerprint(listed, cache)
     assert len(data.load(dropped, cache).notes) == 1
-
-
-def test_a_frame_of_a_function_with_a_row_number_is_refused(tmp_path):
-    pytest.importorskip("pyarrow")
-    source = "import pandas\n\n\ndef mine():\n    frame = pandas.read_csv(FILE)\n    return frame, frame\n"
-    path = written(tmp_path / "t.csv", as_csv(table("", RUNNING)))
-    (tmp_path / "mine.py").write_text(source.replace("FILE", repr(str(path))))
-    spec = DatasetSpec(name="mine", url=tmp_path / "mine.py")
-    assert errors_of(data.load, spec, tmp_path / "cache") == [("mismatched-data", "mine.py:4:1")]
-    listed = DatasetSpec(name="mine", url=tmp_path / "mine.py", options={"input": ["a"]})
-    assert data.load(listed, tmp_path / "cache").train.x.shape == (ROWS, 1)
