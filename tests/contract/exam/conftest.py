@@ -1,10 +1,10 @@
-"""Tests run in their own folder, so that locations are relative to it: "index.txt:2:1"."""
+"""A fixture for tests that name locations: relative to their own folder, as in "index.txt:2:1"."""
 
 from pathlib import Path
 
 import pytest
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from textwrap import dedent
@@ -210,7 +211,9 @@ def test_paths_of_pictures_are_looked_for_below_the_root(tmp_path):
 )
 def test_what_a_table_lacks_is_told_with_its_row_and_a_remedy(tmp_path, columns, settings, expected):
     parquet.write_table(table(**columns), tmp_path / "t.parquet")
-    assert refusal(files_spec(tmp_path / "t.parquet", **settings), tmp_path / "cache") == FILL
+    told = refusal(files_spec(tmp_path / "t.parquet", **settings), tmp_path / "cache")
+    assert "t.parquet" in told
+    assert re.search(expected, told, re.S), told
 
 
 @pytest.mark.slow
@@ -304,7 +307,8 @@ def test_a_dataset_dict_has_a_training_and_a_test_part(tmp_path):
     ),
 )
 def test_what_a_function_returns_is_refused_by_name(tmp_path, code, expected):
-    assert refusal(authored(tmp_path, body(code)), tmp_path / "cache") == FILL
+    told = refusal(authored(tmp_path, body(code)), tmp_path / "cache")
+    assert re.search(expected, told, re.S), told
 
 
 @pytest.mark.slow

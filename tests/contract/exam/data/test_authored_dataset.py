@@ -248,7 +248,8 @@ def test_a_bad_return_is_told_with_what_was_expected(tmp_path, returned, message
 
 
 def test_a_refusal_names_the_line_of_the_function(tmp_path):
-    assert refusals(tmp_path, "import numpy\n\n\ndef mine():\n    return 7\n") == FILL
+    (message,) = refusals(tmp_path, "import numpy\n\n\ndef mine():\n    return 7\n")
+    assert message.startswith(f"{tmp_path / 'mine.py'}:4:1: mine() returned 7; expected")
 
 
 @pytest.mark.parametrize(
@@ -264,11 +265,14 @@ def test_a_refusal_names_the_line_of_the_function(tmp_path):
     ),
 )
 def test_what_is_wrong_with_samples_names_the_line_of_the_function(tmp_path, part, message):
-    assert refusals(tmp_path, f"def mine():\n    part = {part}\n    return part, part\n") == FILL
+    (said, *_) = refusals(tmp_path, f"def mine():\n    part = {part}\n    return part, part\n")
+    assert said.startswith(f"{tmp_path / 'mine.py'}:1:1: ")
+    assert message in said
 
 
 def test_a_domain_that_no_sample_has(tmp_path):
-    assert refusals(tmp_path, ARRAYS, using=("CS",)) == FILL
+    (message, *_) = refusals(tmp_path, ARRAYS, using=("CS",))
+    assert "no sample of the train part belongs to the domain 'CS'" in message
 
 
 # --- its options ------------------------------------------------------------------------------------------------------
@@ -282,7 +286,13 @@ def test_options_are_held_against_the_signature_before_anything_runs(tmp_path):
             raise SystemExit(9)
     """
     options = {"cuont": 3, "count": "many", "download_": 1}
-    assert refusals(tmp_path, source, options=options) == FILL
+    assert refusals(tmp_path, source, options=options) == [
+        "testenv.yaml:2:9: mine needs `root`. Set it in the dataset, or give it as --root.",
+        "testenv.yaml:5:3: mine has no option 'cuont'. Did you mean 'count'? It takes: folder, count, more.",
+        "testenv.yaml:5:3: mine has no option 'download_'. It takes: folder, count, more.",
+        "testenv.yaml:2:9: mine needs the option 'folder', which the file does not give.",
+        "testenv.yaml:5:3: count of mine takes a whole number, found the text 'many'. Its default is 4.",
+    ]
 
 
 @pytest.mark.parametrize(("annotation", "kind"), [("", "PosixPath"), (": str", "str"), (": Path", "PosixPath")])
@@ -303,8 +313,10 @@ def test_a_file_that_is_gone(tmp_path):
 
 
 def test_a_name_that_the_file_lacks_and_one_that_is_no_function(tmp_path):
-    assert refusals(tmp_path, ARRAYS, name="mime") == FILL
-    assert refusals(tmp_path, "mine = 3\n") == FILL
+    (message,) = refusals(tmp_path, ARRAYS, name="mime")
+    assert message.startswith("testenv.yaml:2:9: ")
+    assert "has no 'mime'. Did you mean 'mine'?" in message
+    assert refusals(tmp_path, "mine = 3\n") == ["testenv.yaml:2:9: 'mine' is not a function."]
 
 
 # --- the process in which it runs -------------------------------------------------------------------------------------
@@ -312,14 +324,18 @@ def test_a_name_that_the_file_lacks_and_one_that_is_no_function(tmp_path):
 
 def test_an_error_of_the_function_is_told_with_its_line(tmp_path):
     source = "def mine():\n    return helper()\n\n\ndef helper():\n    return {}['key']\n"
-    assert refusals(tmp_path, source) == FILL
-    assert refusals(tmp_path, "def mine(:\n") == FILL
+    (message,) = refusals(tmp_path, source)
+    assert message == f"testenv.yaml:2:9: mine() failed: {tmp_path / 'mine.py'}:6: KeyError: 'key'"
+    (message,) = refusals(tmp_path, "def mine(:\n")
+    assert f"{tmp_path / 'mine.py'}:1:10: SyntaxError" in message
 
 
 @pytest.mark.slow
 def test_a_function_that_ends_its_process_or_never_ends(tmp_path):
-    assert refusals(tmp_path, "import os\n\ndef mine():\n    os._exit(3)\n") == FILL
-    assert refusals(tmp_path, "def mine():\n    while True: pass\n", seconds=3) == FILL
+    (message,) = refusals(tmp_path, "import os\n\ndef mine():\n    os._exit(3)\n")
+    assert message == f"testenv.yaml:2:9: calling mine() of {tmp_path / 'mine.py'} ended the process."
+    (message,) = refusals(tmp_path, "def mine():\n    while True: pass\n", seconds=3)
+    assert "took longer than limits.check_seconds: 3. Allow it more time in the job file." in message
     assert list((tmp_path / "cache" / "authored").glob("*.new")) == []
 
 

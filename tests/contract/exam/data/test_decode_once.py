@@ -18,6 +18,8 @@ from ianvs.exam.data.decode import decode_labels, decode_picture
 from tests.errors import errors_of, located, raised
 from tests.unit.exam.data.pictures import two_classes, write_index, write_picture
 
+pytestmark = pytest.mark.usefixtures("in_own_folder")
+
 
 def forbidden(path, size):
     raise AssertionError(f"{path} is decoded again")

@@ -18,6 +18,8 @@ from tests.edits import edited
 from tests.errors import errors_of, recorded
 from tests.unit.testalgorithms.exam_of_arrays import Data
 
+pytestmark = pytest.mark.usefixtures("in_own_folder")
+
 
 def write_pictures(folder: Path, dtype: type = np.uint8) -> Path:
     draw = np.random.default_rng(0)

