@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.processes.engines import Engine, Event, Task, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
 from tests.jobs import write_job
+from tests.waiting import PATIENCE, wait_for
 
 TASKS = "tests.contract.tasks"
 
@@ -27,7 +27,7 @@ def task(name: str, argument: Any = None, key: str = "one", log: Path | None = N
     return Task(key, f"{TASKS}:{name}", argument, log)
 
 
-def until_ended(engine: Engine, count: int = 1, seconds: float = 120.0) -> list[Event]:
+def until_ended(engine: Engine, count: int = 1, seconds: float = PATIENCE) -> list[Event]:
     found: list[Event] = []
     deadline = time.monotonic() + seconds
     while sum(event.kind == "ended" for event in found) < count:
@@ -42,13 +42,6 @@ def started(engine: Engine) -> int:
         for event in engine.events(20):
             if event.kind == "started":
                 return int(event.payload)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_task_that_succeeds_starts_reports_returns_and_ends(engine: Engine) -> None:

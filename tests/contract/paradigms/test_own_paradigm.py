@@ -7,11 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 
 import ianvs
@@ -19,6 +19,7 @@ from ianvs.base.errors import ConfigError
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.families import family
+from tests.waiting import wait_for
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_paradigm"
 
@@ -107,13 +108,12 @@ def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> N
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
-    while not list(ws.glob("cases/*/rounds/2/round.json")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: list(ws.glob("cases/*/rounds/2/round.json")))
+    forked = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (ws / "own_paradigm" / "rank" / "all_rank.csv").exists()
-    time.sleep(1)  # what was forked ends with its supervisor
+    wait_for(lambda: not any(child.is_running() for child in forked))  # they end with their supervisor
     results = ianvs.run(stormy, workspace=ws)
     assert results.exit_code == 0
     logs = "".join(path.read_text() for path in ws.glob("cases/*/log.txt"))

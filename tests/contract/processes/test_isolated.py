@@ -11,14 +11,14 @@ import pytest
 
 from ianvs.processes.engines import LocalEngine, Workload
 from ianvs.processes.isolated import Isolated, Unanswered, ask_isolated
-from tests.contract.engines.test_engines import wait_for
+from tests.waiting import wait_for
 
 QUESTIONS = """
 import os, subprocess, sys, threading, time
 
 def process(question): return os.getpid()
 def twice(question): yield question; yield question
-def stuck(question): yield 1; time.sleep(60)
+def stuck(question): yield 1; time.sleep(3600)
 def ended(question): os._exit(3)
 def prints(question): print("[2]"); sys.stderr.write("[3]"); return sys.stdin.read()
 def mine(question): return os.environ["TMPDIR"]
@@ -28,8 +28,8 @@ def later(question):
     return "now"
 
 def child(question):
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]).pid
 
 def patient(question):
     time.sleep(1)
@@ -70,7 +70,7 @@ def test_who_ends_it_ends_it_for_itself(isolated: Isolated) -> None:
 
 def test_each_answer_may_take_the_seconds(isolated: Isolated) -> None:
     isolated.ask("asked_here:process", None, 60)
-    answers = isolated.each("asked_here:stuck", None, 1)
+    answers = isolated.each("asked_here:stuck", None, 2)
     assert next(answers) == 1
     with pytest.raises(Unanswered, match=r"^took longer than limits.check_seconds: 1$"):
         next(answers)

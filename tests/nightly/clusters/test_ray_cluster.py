@@ -14,10 +14,11 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.processes.engines import Event, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
-from tests.contract.engines.test_engines import task, until_ended, wait_for
+from tests.contract.engines.test_engines import task, until_ended
 from tests.contract.running.scheduler.test_resources import Told, mixed_job
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
         engine.submit(task("until_told", tmp_path / key, key=key, log=tmp_path / f"{key}.txt"))
     pids: dict[str, int] = {}
     wait_for(
-        lambda: len(pids.update({e.key: e.payload for e in engine.events(0.1) if e.kind == "started"}) or pids) == 2, 60
+        lambda: len(pids.update({e.key: e.payload for e in engine.events(0.1) if e.kind == "started"}) or pids) == 2
     )
     wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
     lost = node_of(pids["a"], cluster)

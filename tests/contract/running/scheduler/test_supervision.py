@@ -23,6 +23,7 @@ from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
 from tests.families import family
 from tests.jobs import MAJORITY, unpack_cases, write_job
+from tests.waiting import wait_for
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
 
@@ -56,7 +57,7 @@ def job(extra: str, seeds: str = "[0, 1]") -> str:
 def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str, message: str) -> None:
     path = write_job(
         tmp_path,
-        plugin=doing("import time; time.sleep(60)"),
+        plugin=doing("import time; time.sleep(3600)"),
         job=job(f"limits: {{{limit}, grace_seconds: 0.2}}"),
         **ONE_CASE,
     )
@@ -67,19 +68,17 @@ def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, li
 
 
 def test_a_case_that_ignores_the_wish_to_stop_is_killed(tmp_path: Path) -> None:
-    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
     path = write_job(
         tmp_path, plugin=doing(stubborn), job=job("limits: {round_seconds: 0.5, grace_seconds: 0.2}"), **ONE_CASE
     )
-    start = time.monotonic()
     hung, _ = ianvs.run(path)
     assert hung.failure is not None
     assert hung.failure.kind == "timeout"
-    assert time.monotonic() - start < 30
 
 
 def test_a_case_over_its_memory_is_ended_with_the_limit_named(tmp_path: Path) -> None:
-    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(60)"
+    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(3600)"
     path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}"), **ONE_CASE)
     eater, other = ianvs.run(path)
     assert eater.failure is not None
@@ -105,8 +104,9 @@ time.sleep(1.5)"""
 @pytest.mark.slow
 def test_memory_of_children_counts(tmp_path: Path) -> None:
     eat = (
-        "import numpy, os, time\nfor _ in range(3):\n    if not os.fork(): x = numpy.ones(25_000_000); time.sleep(60)\n"
-        "time.sleep(60)"
+        "import numpy, os, time\n"
+        "for _ in range(3):\n    if not os.fork(): x = numpy.ones(25_000_000); time.sleep(3600)\n"
+        "time.sleep(3600)"
     )
     path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}", seeds="[0]"), **ONE_CASE)
     [found] = ianvs.run(path)
@@ -115,16 +115,23 @@ def test_memory_of_children_counts(tmp_path: Path) -> None:
 
 
 def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
-    started = notes(tmp_path) / "started"
-    plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(2)")
-    path = write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE)
-    process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", str(path)], stdout=-3, stderr=-3)
-    deadline = time.monotonic() + 30
-    while not (started.exists() and started.read_text().strip()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    started, gate = notes(tmp_path) / "started", notes(tmp_path) / "gate"
+    wait = f"""\
+import os, pathlib, time
+print(os.getpid(), file=open({str(started)!r}, "w"), flush=True)
+while not pathlib.Path({str(gate)!r}).exists():
+    time.sleep(0.01)"""
+    path = write_job(tmp_path, plugin=doing(wait), job=job("", seeds="[0]"), **ONE_CASE)
+    command = [sys.executable, "-m", "ianvs", "-f", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: started.exists() and started.read_text().strip())
     process.terminate()
-    assert process.wait(30) == 130
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("stopping"):
+        assert process.poll() is None
+    gate.touch()
+    process.communicate()
+    assert process.returncode == 130
     assert "1 of 1 unfinished" in (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
     assert not psutil.pid_exists(int(started.read_text()))
     [found] = ianvs.run(path)  # continues where it was
@@ -182,7 +189,7 @@ def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_plugin_that_kills_the_process_above_it_fails_alone(tmp_path: Path) -> None:
-    plugin = doing("import os, time; os.kill(os.getppid(), 9); time.sleep(60)")
+    plugin = doing("import os, time; os.kill(os.getppid(), 9); time.sleep(3600)")
     dead, *others = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0, 1, 2, 3]"), **ONE_CASE))
     assert dead.failure is not None
     # Where Landlock keeps signals in, it is refused.
@@ -231,7 +238,7 @@ def test_nothing_of_a_case_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TMPDIR", str(temporary))
     mess = f"""\
 import subprocess, sys, tempfile
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
 file = tempfile.NamedTemporaryFile(delete=False)
 print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
     ianvs.run(write_job(tmp_path, plugin=doing(mess), job=job(""), **ONE_CASE))
@@ -244,19 +251,16 @@ print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
 
 def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None:
     started = notes(tmp_path) / "started"
-    plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(60)")
+    plugin = doing(
+        f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(3600)"
+    )
     path = write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE)
     process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", str(path)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not (started.exists() and started.read_text().strip()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: started.exists() and started.read_text().strip())
     process.kill()
     process.wait()
     pid = int(started.read_text())
-    while psutil.pid_exists(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: not psutil.pid_exists(pid))
 
 
 def test_half_written_rounds_of_a_killed_case_are_removed(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_processor_time_counts_threads_and_children_and_no_waiting() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_processor_time_counts_children_that_still_run() -> None:
-    code = BURN.format(seconds=0.5) + "print(flush=True)\nimport time; time.sleep(60)"
+    code = BURN.format(seconds=0.5) + "print(flush=True)\nimport time; time.sleep(3600)"
     child = None
     try:
         with Stopwatch() as watch:

@@ -19,11 +19,12 @@ from ianvs.base.errors import IanvsError
 from ianvs.processes.engines import Event, Task, Workload
 from ianvs.processes.engines.slurm import slurm_engine
 from ianvs.processes.engines.slurm.slurm_engine import SlurmEngine
-from tests.contract.engines.test_engines import task, until_ended, wait_for
+from tests.contract.engines.test_engines import task, until_ended
 from tests.contract.running.scheduler.test_resources import Told, mixed_job
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 from tests.nightly.clusters.slurm.there import need_slurm
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slurm
 ASKED = Path("/tmp/ianvs-slurm/asked")  # of the cluster's script: ids of jobs whose slurmstepd it is to kill
@@ -41,7 +42,7 @@ def clean() -> Iterator[None]:
     """A Slurm, in whose queue a test leaves nothing."""
     need_slurm()
     yield
-    wait_for(lambda: not queue(), 30)
+    wait_for(lambda: not queue())
 
 
 def queue(*options: str) -> list[str]:
@@ -108,7 +109,7 @@ def test_whatever_is_killed_the_leaderboard_is_the_same(tmp_path: Path) -> None:
     path = job(tmp_path, "{name: slurm, pilots: 4, signal_delay_s: 10, time: 5}")
 
     def after(count: int, act: Callable[[], None]) -> None:
-        wait_for(lambda: finished(tmp_path) >= count and bool(queue("--states=RUNNING")) and bool(pilots(tmp_path)), 90)
+        wait_for(lambda: finished(tmp_path) >= count and bool(queue("--states=RUNNING")) and bool(pilots(tmp_path)))
         act()
 
     first = started(path)
@@ -167,12 +168,12 @@ def test_why_a_task_waits_is_said_in_slurms_words(tmp_path: Path) -> None:
     for key in "ab":
         engine.submit(task("until_told", tmp_path / key, key=key))
     found: list[Event] = []
-    wait_for(lambda: found.extend(engine.events(0.2)) or any(one.kind == "queued" for one in found), 60)
+    wait_for(lambda: found.extend(engine.events(0.2)) or any(one.kind == "queued" for one in found))
     waits = next(event for event in found if event.kind == "queued")
     assert waits.payload == "Resources"
     engine.cancel(waits.key)
     other = "b" if waits.key == "a" else "a"
-    wait_for((tmp_path / other).exists, 60)
+    wait_for((tmp_path / other).exists)
     engine.close()
     assert not (tmp_path / waits.key).exists()
 
@@ -180,7 +181,7 @@ def test_why_a_task_waits_is_said_in_slurms_words(tmp_path: Path) -> None:
 def test_a_pilot_that_is_cancelled_ends_its_task_at_the_next_checkpoint(tmp_path: Path) -> None:
     engine = SlurmEngine(Workload(jobs=1, workspace=tmp_path))
     engine.submit(task("until_told", tmp_path / "file"))
-    wait_for((tmp_path / "file").exists, 60)
+    wait_for((tmp_path / "file").exists)
     subprocess.run(["scancel", *queue("--states=RUNNING")], check=True)
     found = until_ended(engine)
     kinds = [event.kind for event in found if event.kind != "queued"]
@@ -232,7 +233,7 @@ def test_an_orphan_ends_its_task_and_is_waited_for(tmp_path: Path) -> None:
         "time.sleep(600)"
     )
     killed = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(Path.cwd())})
-    wait_for((tmp_path / "file").exists, 60)
+    wait_for((tmp_path / "file").exists)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
 

@@ -16,8 +16,9 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.processes.engines import LocalEngine, Task, Workload
 from ianvs.processes.engines.capped_log import CAP
-from tests.contract.engines.test_engines import task, until_ended, wait_for
+from tests.contract.engines.test_engines import task, until_ended
 from tests.jobs import write_job
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[4]
 SPAWNED = "{name: local, start: spawn}"

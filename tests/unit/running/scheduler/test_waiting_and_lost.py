@@ -15,9 +15,9 @@ import ianvs
 from ianvs.running.progress import PlainProgress
 from ianvs.running.scheduler.case_loop import MOST_LOSSES, Listener
 from ianvs.store import JobStore
-from tests.contract.engines.test_engines import wait_for
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.waiting import wait_for
 
 # Local, but each case waits for the file `go` first, and is lost `losses` times while it trains in round 3.
 ENGINE = """
@@ -121,7 +121,7 @@ def test_what_waits_does_not_look_as_if_it_ran(tmp_path: Path) -> None:
         def look(self) -> None:
             store = JobStore(tmp_path / "ws", "test")
             try:
-                wait_for(lambda: bool(store.queue()), 20)
+                wait_for(lambda: bool(store.queue()))
                 status = [sys.executable, "-m", "ianvs", "status", "-f", str(path)]
                 seen.append(subprocess.run(status, capture_output=True, text=True).stdout)
             finally:
