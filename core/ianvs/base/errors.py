@@ -132,7 +132,7 @@ class DamagedError(IanvsError):
     """A stored file that is there and can't be believed: cut off, changed, or something else."""
 
     def __init__(self, path: Path, why: str) -> None:
-        super().__init__(path, why)
+        super().__init__(path, why, code="damaged-file")
         self.path, self.why = path, why
 
     def __str__(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from textwrap import indent
 
@@ -30,7 +29,8 @@ def test_an_exception_is_a_row(tmp_path: Path, yaml: str) -> None:
     failed, other = run(tmp_path, yaml, "raise ValueError('no cheese')")
     assert failed.failure is not None
     assert (failed.failure.error, other.status) == ("ValueError", "finished")
-    assert re.fullmatch("no cheese" if "spawn" in yaml else r"plugin\.py:\d+: no cheese", failed.failure.message)
+    assert failed.failure.message.startswith("plugin.py:") is ("spawn" not in yaml)
+    assert failed.failure.message.endswith("no cheese")
 
 
 def test_a_case_that_hangs_is_ended(tmp_path: Path, yaml: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from ianvs.processes.engines import LocalEngine, Workload
 from ianvs.processes.isolated import Isolated, Unanswered, ask_isolated
+from tests.errors import printed
 from tests.waiting import wait_for
 
 QUESTIONS = """
@@ -63,8 +64,10 @@ def test_what_is_printed_is_no_answer_and_nothing_can_be_read(isolated: Isolated
 
 def test_who_ends_it_ends_it_for_itself(isolated: Isolated) -> None:
     first = isolated.ask("asked_here:process", None, 60)
-    with pytest.raises(Unanswered, match=r"^ended the process$"):
+    with pytest.raises(Unanswered) as caught:
         isolated.ask("asked_here:ended", None, 60)
+    assert not caught.value.overran
+    printed(str(caught.value))
     assert isolated.ask("asked_here:process", None, 60) != first
 
 
@@ -72,8 +75,10 @@ def test_each_answer_may_take_the_seconds(isolated: Isolated) -> None:
     isolated.ask("asked_here:process", None, 60)
     answers = isolated.each("asked_here:stuck", None, 2)
     assert next(answers) == 1
-    with pytest.raises(Unanswered, match=r"^took longer than limits.check_seconds: 1$"):
+    with pytest.raises(Unanswered) as caught:
         next(answers)
+    assert caught.value.overran
+    printed(str(caught.value))
     assert isolated.ask("asked_here:process", None, 60)
 
 

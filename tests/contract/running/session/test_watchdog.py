@@ -98,4 +98,5 @@ def test_a_limit_is_on_what_a_learner_allocates(tmp_path: Path, doing_what: str,
     assert found.status == status, found.failure
     if status == "failed":
         assert found.failure is not None
-        assert "more than limits.memory_mb: 500" in found.failure.message
+        assert found.failure.kind == "memory"
+        assert "limits.memory_mb: 500" in found.failure.message

@@ -130,13 +130,11 @@ def test_what_waits_does_not_look_as_if_it_ran(tmp_path: Path) -> None:
     said = io.StringIO()
     with Watching(said) as listener:
         [found] = ianvs.run(path, listener=listener)
-    assert said.getvalue().splitlines()[-2:] == [
-        "majority, seed 0: waits in the queue (Priority)",
-        "[1/1] majority, seed 0: finished",
-    ]
+    waiting, _ = said.getvalue().splitlines()[-2:]
+    assert waiting.startswith("majority, seed 0: ") and "Priority" in waiting
     assert found.status == "finished"
-    assert "1 new: waits in the queue (Priority)" in seen[0]
-    assert "1 cases: 1 waiting" in seen[0]
+    assert "(Priority)" in seen[0]
+    assert "1 waiting" in seen[0]
     assert not list((tmp_path / "ws").rglob("queue.json")), "a run that is over leaves no note"
 
 
