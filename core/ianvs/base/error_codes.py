@@ -54,6 +54,7 @@ ErrorCode = Literal[
     "unfit-key",  # A key of the dataset that has no meaning for its samples.
     "doubtful-data",  # Warning: samples that look as if they were not meant so.
     "invalid-hierarchy",  # The tree over the classes is no tree.
+    "existing-output",  # What is to be written is there already, or would change what is only read.
     # --- scenario and rounds ---
     "unknown-scenario",  # The scenario can't be found or loaded.
     "invalid-scenario",  # Options of a scenario that contradict each other or the data.
@@ -94,6 +95,7 @@ ErrorCode = Literal[
     "rewritten",  # Warning: a key in the form of KubeEdge Ianvs is read as one of ours.
     "invalid-interpreter",  # An interpreter or environment that can't run the plugin.
     "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
+    "broken-exam-rule",  # A plugin reached for something that the rules of its exam hide.
     "unknown-question",  # A question or data type that can't be found.
     "failed-plugin",  # Code of a plugin raised an exception, or ended its process.
     "invalid-request",  # A plugin, or its process, asks for a round, share, row or name that there is not.

@@ -155,7 +155,10 @@ def require_known(what: str, value: object, known: Iterable[object]) -> None:
     """Raise PluginError unless `value` is among `known`; `what`, such as "optimizer", says what these are."""
     names = [str(each) for each in known]
     if str(value) not in names:
-        raise PluginError(f"{what} '{value}' is not known.{closest(str(value), names)} There are: {', '.join(names)}.")
+        raise PluginError(
+            f"{what} '{value}' is not known.{closest(str(value), names)} There are: {', '.join(names)}.",
+            code="invalid-choice",
+        )
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -9,10 +9,10 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import ReplayLearner, ReservoirMemory, TorchLearner, mlp
 from ianvs.authoring.networks import initialize
-from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.der.basemodel import DER
 from ianvs.testalgorithms.lwf.basemodel import LwF
 from ianvs.testalgorithms.replay.basemodel import Replay
+from tests.errors import errors_of
 from tests.unit.authoring.test_learner import CONTEXT, Vectors, flat, taught
 from tests.unit.authoring.test_memory import numbered
 
@@ -86,18 +86,15 @@ def test_settings_that_make_no_sense_are_refused():
         ({"warm_up": 3}, "share of a round's steps"),
         ({"iterations": -1}, "steps of a round"),
     ]:
-        with pytest.raises(PluginError, match=match):
-            TorchLearner(**options)
+        assert errors_of(TorchLearner, **options) == CODES
     for options, match in [
         ({"fill": "in_round"}, "Did you mean 'during_round'"),
         ({"selection": "balance"}, "Did you mean 'balanced'"),
         ({"fill": "during_round", "selection": "per_round"}, "after each round"),
         ({"replay_batch": 0}, "1 or more"),
     ]:
-        with pytest.raises(PluginError, match=match):
-            ReplayLearner(**options)
-    with pytest.raises(PluginError, match="Did you mean 'xavier'"):
-        taught(TorchLearner(initialization="xavir"))
+        assert errors_of(ReplayLearner, **options) == CODES
+    assert errors_of(taught, TorchLearner(initialization="xavir")) == CODES
 
 
 # Optimisers.

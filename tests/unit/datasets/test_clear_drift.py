@@ -14,6 +14,7 @@ from ianvs.config.spec import DatasetSpec, ScenarioSpec
 from ianvs.exam import data
 from ianvs.exam.scenarios import build_exam
 from ianvs.testenv.datasets.drift import BUCKETS, DRIFT_CLASSES, make_drift, write_drift
+from tests.errors import errors_of
 
 
 def spec(using: tuple[str, ...] = (), **options: object) -> DatasetSpec:
@@ -116,5 +117,4 @@ def test_the_written_tree_is_read_by_the_loader_of_clear_and_holds_the_same_samp
 
 def test_writing_does_not_mix_with_what_is_there(tmp_path: Path):
     write_drift(tmp_path, train=1, test=1, size=8)
-    with pytest.raises(DataError, match="is there already"):
-        write_drift(tmp_path, train=1, test=1, size=8)
+    assert errors_of(write_drift, tmp_path, train=1, test=1, size=8) == CODES

