@@ -41,7 +41,7 @@ def cluster() -> Iterator[Any]:
 
 def test_an_address_where_nobody_listens_is_told_at_once() -> None:
     pytest.importorskip("ray")
-    with pytest.raises(IanvsError, match="ray://127.0.0.1:9") as caught:
+    with pytest.raises(IanvsError, match=r"ray://127\.0\.0\.1:9") as caught:
         RayEngine(Workload(), address="ray://127.0.0.1:9")
     assert located(raised(caught.value)) == [("unreachable-server", "")]
 

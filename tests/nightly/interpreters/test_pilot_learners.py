@@ -185,7 +185,7 @@ def _adapter() -> SimpleNamespace:
 
 def test_pre_trained_weights_come_from_a_file(tmp_path: Path) -> None:
     adapter, args = _adapter(), {"backbone": VIT, "weights": None}
-    with pytest.raises(adapter.PluginError, match="vit_tiny_patch16_224.*`weights: none`"):
+    with pytest.raises(adapter.PluginError, match="vit_tiny_patch16_224"):
         adapter.made(args, "vit_base_patch16_224", pretrained=True, num_classes=0)
     file = tmp_path / "weights.pth"
     taught = timm.create_model("vit_tiny_patch16_224", num_classes=7, **_OPTIONS)

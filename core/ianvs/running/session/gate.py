@@ -18,9 +18,7 @@ class Gate:
         """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
         if seen is None:
             message = "model_eval needs a held-out part of each round, and here is none: set train_ratio below 1"
-            raise PluginError(
-                f"{message}, and have more than one sample of each class in a round.", code="unfit-exam"
-            )
+            raise PluginError(f"{message}, and have more than one sample of each class in a round.", code="unfit-exam")
         return score_of(self._spec.metric, self._metric, as_read(self._metric, seen))[0]
 
     def decide(self, index: int, before: float | None, after: float | None) -> tuple[bool, tuple[float, float]]:

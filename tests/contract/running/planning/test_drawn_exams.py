@@ -152,7 +152,9 @@ def test_the_exam_is_shown_for_the_first_seed(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_case_is_refused(tmp_path: Path) -> None:
-    assert errors_of(ianvs.validate, job(tmp_path, edited(OWN, "case", "cases"))) == [("invalid-option", f"{tmp_path / 'testenv.yaml'}:3:50")]
+    assert errors_of(ianvs.validate, job(tmp_path, edited(OWN, "case", "cases"))) == [
+        ("invalid-option", f"{tmp_path / 'testenv.yaml'}:3:50")
+    ]
 
 
 def test_only_seeds_are_drawn() -> None:

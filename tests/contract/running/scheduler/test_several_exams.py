@@ -46,7 +46,9 @@ def test_a_metric_of_one_exam_alone_is_blank_in_the_other(tmp_path):
 
 
 def test_an_exam_that_nothing_ranks_is_refused_at_its_metrics(tmp_path):
-    assert errors_of(ianvs.run, job(tmp_path, "accuracy, BWT", "f1")) == [("unknown-column", f"{tmp_path / 'other.yaml'}:5:12")]
+    assert errors_of(ianvs.run, job(tmp_path, "accuracy, BWT", "f1")) == [
+        ("unknown-column", f"{tmp_path / 'other.yaml'}:5:12")
+    ]
 
 
 def test_loaded_results_call_cases_as_their_job_does(tmp_path):

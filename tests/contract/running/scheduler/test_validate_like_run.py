@@ -52,7 +52,9 @@ def refused(path: Path, **options: str) -> list[Found]:
 
 def test_a_metric_over_joint_runs_of_an_exam_with_one_test_set(tmp_path: Path) -> None:
     exam = "dataset: {name: digits}\nscenario: {name: IIL, rounds: 5}\nmetrics: [accuracy, IM]"
-    assert refused(write_job(tmp_path, plugin=model(), name="Model", hyperparameters="", testenv=exam)) == [("unfit-exam", "testenv.yaml:4:23")]
+    assert refused(write_job(tmp_path, plugin=model(), name="Model", hyperparameters="", testenv=exam)) == [
+        ("unfit-exam", "testenv.yaml:4:23")
+    ]
 
 
 def scenes(folder: Path, size: tuple[int, int], highest: int) -> str:
@@ -90,9 +92,9 @@ def test_a_size_of_pictures_that_a_plugin_can_not_take(tmp_path: Path) -> None:
 
 def test_validate_and_run_agree_on_pictures_whose_sides_are_no_multiples_of_eight(tmp_path: Path) -> None:
     exam = scenes(tmp_path / "data", (9, 12), highest=1)
-    plugin = "from ianvs.testalgorithms.segmentation.finetune.basemodel import Finetune\n"
+    plugin = "from ianvs.testalgorithms.segmentation.finetune.basemodel import FineTuning\n"
     grid = "- network: {values: [erfnet_narrow]}\n- epochs: {values: [1]}\n- batch_size: {values: [2]}"
-    path = write_job(tmp_path, plugin=plugin, name="Finetune", hyperparameters=grid, testenv=exam, job="seeds: [0]",
+    path = write_job(tmp_path, plugin=plugin, name="FineTuning", hyperparameters=grid, testenv=exam, job="seeds: [0]",
                      sort_by="[{mIoU: descend}]")  # fmt: skip
     try:
         ianvs.validate(path)
@@ -153,7 +155,10 @@ def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with
     second = edited((tmp_path / "algorithm.yaml").read_text(), "./plugin.py", "./killer.py")
     (tmp_path / "killer.yaml").write_text(second)
     path.write_text(edited(path.read_text(), "{name: two, url: ./algorithm.yaml}", "{name: two, url: ./killer.yaml}"))
-    assert refused(path) == [("missing-hyperparameter", "algorithm.yaml:5:13"), ("unloadable-plugin", "killer.yaml:5:13")]
+    assert refused(path) == [
+        ("missing-hyperparameter", "algorithm.yaml:5:13"),
+        ("unloadable-plugin", "killer.yaml:5:13"),
+    ]
 
 
 @pytest.mark.slow
@@ -229,7 +234,9 @@ def test_a_language_model_that_can_not_be_built(tmp_path: Path, before: str, gri
 
 @pytest.mark.slow
 def test_a_base_model_that_would_have_to_be_fetched(tmp_path: Path) -> None:
-    assert refused(talk(tmp_path, "- base_model: {values: [nobody/no-such-model]}")) == [("refused-arguments", "algorithm.yaml:8:33")]
+    assert refused(talk(tmp_path, "- base_model: {values: [nobody/no-such-model]}")) == [
+        ("refused-arguments", "algorithm.yaml:8:33")
+    ]
 
 
 # --- types of hyperparameters -----------------------------------------------------------------------------------------

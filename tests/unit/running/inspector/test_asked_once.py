@@ -101,10 +101,7 @@ def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    (
-        "source",
-        "times",
-    ),
+    ("source", "times"),
     family(
         [
             # It may have been the file before: who ends a process of several is asked again, in a new one.
