@@ -229,4 +229,4 @@ def test_when_the_forkserver_dies_its_tasks_are_reported_as_killed(apart: Engine
 @pytest.mark.slow
 def test_ray_that_is_not_installed_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert errors_of(RayEngine, Workload()) == FILL[35]
+    assert errors_of(RayEngine, Workload()) == [("missing-package", "")]

@@ -252,11 +252,11 @@ def test_a_skewed_deal_gives_every_sample_once_and_is_the_more_skewed_the_smalle
     ("old", "new", "error"),
     family(
         [
-            ("rtt_ms: 40", "rtt: 40", FILL[200]),
-            ("up_mbps: 10", "up_mbps: 0", FILL[201]),
-            ("mining-then-inference", "edge-first", FILL[202]),
-            ("name: RandomRouter", "name: Finetune", FILL[203]),
-            ("type: cloudmodel", "type: cloudmodle", FILL[204]),
+            ("rtt_ms: 40", "rtt: 40", ("invalid-option", "one.yaml:4:3")),
+            ("up_mbps: 10", "up_mbps: 0", ("invalid-option", "one.yaml:4:3")),
+            ("mining-then-inference", "edge-first", ("invalid-option", "one.yaml:3:3")),
+            ("name: RandomRouter", "name: Finetune", ("broken-contract", "one.yaml:22:13")),
+            ("type: cloudmodel", "type: cloudmodle", ("invalid-choice", "one.yaml:15:13")),
         ]
     ),
 )

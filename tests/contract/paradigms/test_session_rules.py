@@ -74,7 +74,7 @@ def test_a_class_with_train_alone_is_a_paradigm(tmp_path: Path) -> None:
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure
     file.write_text(edited(text, "incrementallearning", "{name: Empty, url: ./mine.py}"))
-    assert errors_of(ianvs.run, path) == FILL[39]
+    assert errors_of(ianvs.run, path) == [("invalid-option", f"{tmp_path}/algorithm.yaml:2:25")]
 
 
 def test_a_round_that_has_not_come_is_out_of_reach(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import yaml
 import ianvs
 from ianvs.config.load import load_job
 from ianvs.running.contamination import KNOWN, named_after, overlap
+from tests.errors import errors_of
 
 EXAM = """
 testenv:
@@ -130,5 +131,7 @@ def test_a_row_whose_weights_saw_the_exam_is_marked_and_is_still_the_same_case(
 
 
 def test_a_slip_in_the_key_is_told(tmp_path: Path) -> None:
-    assert errors_of(ianvs.run, job_in(tmp_path, {"made_off": "ImageNet"})) == FILL[33]
-    assert errors_of(ianvs.run, job_in(tmp_path, {}, {"pretrained_in": "ImageNet"})) == FILL[34]
+    [(code, _)] = errors_of(ianvs.run, job_in(tmp_path, {"made_off": "ImageNet"}))
+    assert code == "unknown-key"
+    [(code, _)] = errors_of(ianvs.run, job_in(tmp_path, {}, {"pretrained_in": "ImageNet"}))
+    assert code in ("unknown-key", "invalid-option")

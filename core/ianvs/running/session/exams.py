@@ -109,7 +109,8 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
             score_of(metric_spec, metric, tried)
         except IanvsError as error:
             message = kind.misfit(metric_spec.name, error)
-            problems.append(ValidationError(message, metric_spec.place, code=code_of(error, "unfit-metric")))
+            code = "unfit-metric" if metric_spec.url is None else code_of(error, "failed-plugin")
+            problems.append(ValidationError(message, metric_spec.place, code=code))
     return problems
 
 

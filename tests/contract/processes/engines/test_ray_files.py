@@ -209,7 +209,7 @@ def test_code_that_is_too_large_to_travel_is_refused_with_the_remedy(
     monkeypatch.setattr(ray_files, "CODE_LIMIT", 5 << 20)
     model = tmp_path / "model.bin"
     model.write_bytes(bytes(6 << 20))
-    assert errors_of(gather_code, [model], tmp_path / "there") == FILL[41]
+    assert errors_of(gather_code, [model], tmp_path / "there") == [("invalid-engine", "")]
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------
@@ -237,4 +237,4 @@ def test_as_many_tasks_at_a_time_as_fit_on_the_nodes(
 
 
 def test_nodes_that_are_too_small_are_an_error_with_the_remedy() -> None:
-    assert errors_of(capacity, [node(2, 1)], 4, 0.5) == FILL[42]
+    assert errors_of(capacity, [node(2, 1)], 4, 0.5) == [("insufficient-resources", "")]

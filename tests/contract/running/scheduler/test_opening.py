@@ -68,7 +68,7 @@ def test_run_validate_and_the_command_line_say_the_same(tmp_path: Path, capsys: 
         ),
         (
             "{name: ray, gpu_share: half}",
-            ("invalid-option", "5:23"),
+            ("wrong-type", "5:23"),
         ),
         (
             "{name: Patient, url: ./mine.py}",
@@ -76,7 +76,7 @@ def test_run_validate_and_the_command_line_say_the_same(tmp_path: Path, capsys: 
         ),
         (
             "{name: Patient, url: ./mine.py, seconds: 1, loud: maybe}",
-            ("invalid-option", "5:55"),
+            ("wrong-type", "5:55"),
         ),
         ("{name: plain, url: ./mine.py}", ("invalid-engine", "5:18")),
     ],

@@ -249,7 +249,7 @@ def test_values_of_a_wrong_type_are_found_through_the_training_arguments(tmp_pat
     plugin = "from ianvs.testalgorithms.finetune.basemodel import Finetune\n"
     path = write_job(tmp_path, plugin=plugin, name="Finetune", hyperparameters=f"- {given}")
     column = 12 + given.index("[")
-    assert refused(path) == [("invalid-value", f"algorithm.yaml:8:{column}")]
+    assert refused(path) == [("wrong-type", f"algorithm.yaml:8:{column}")]
 
 
 @pytest.mark.parametrize("value", ["word", "[1.0]", "null", "true", ".nan", ".inf"])
@@ -257,7 +257,7 @@ def test_values_of_a_wrong_type_are_found_through_the_training_arguments(tmp_pat
 def test_a_number_is_a_number(tmp_path: Path, value: str, before: str) -> None:
     path = write_job(tmp_path, plugin=model(", a: float", before=before), name="Model",
                      hyperparameters=f"- a: {{values: [1, {value}]}}")  # fmt: skip
-    assert refused(path) == [("invalid-value", "algorithm.yaml:8:27")]
+    assert refused(path) == [("wrong-type", "algorithm.yaml:8:27")]
 
 
 def test_types_that_hold_and_annotations_that_can_not_be_resolved_are_in_nobodys_way(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_constant_of_another_file_is_held_against_its_type_too(tmp_path: Path)
     (tmp_path / "constants.yaml").write_text("depth: 3\nrate: fast\n")
     grid = "- other_hyperparameters: {values: [./constants.yaml]}"
     path = write_job(tmp_path, plugin=model(", rate: float, depth: int"), name="Model", hyperparameters=grid)
-    assert refused(path) == [("invalid-value", "constants.yaml:2:7")]
+    assert refused(path) == [("wrong-type", "constants.yaml:2:7")]
 
 
 def test_a_secret_of_a_wrong_type_is_not_shown(tmp_path: Path) -> None:

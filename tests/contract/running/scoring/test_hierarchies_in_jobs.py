@@ -94,24 +94,26 @@ def test_a_gate_may_decide_by_the_tree_which_then_tells_cases_apart(tmp_path: Pa
 
 def test_a_class_that_is_no_node_is_refused_by_its_name(tmp_path: Path) -> None:
     path = job(tmp_path, exam(edited(TREE, ", 9]", ", nine]")))
-    assert refused(path) == FILL[100]
+    assert refused(path) == [("invalid-hierarchy", "testenv.yaml:2:38")]
 
 
 def test_the_same_tree_is_checked_where_the_exam_is_there_already(tmp_path: Path) -> None:
     ianvs.run(job(tmp_path, exam("", "[accuracy]")))
     path = job(tmp_path, exam(edited(TREE, ", 9]", "]"), "[accuracy]"))
-    assert errors_of(ianvs.validate, path) == FILL[32]
+    assert errors_of(ianvs.validate, path) == [("invalid-hierarchy", f"{tmp_path}/testenv.yaml:2:38")]
 
 
 @pytest.mark.parametrize(("metrics", "name"), [("[accuracy, hF1]", "hF1"), (SCORES, "superclass_accuracy")])
 def test_a_score_that_needs_a_tree_is_refused_without_one(tmp_path: Path, metrics: str, name: str) -> None:
     (code, location), *_ = refused(job(tmp_path, exam("", metrics)))
     column = exam("", metrics).splitlines()[2].index(name) + 3
-    assert (code, location) == ("failed-plugin", f"testenv.yaml:4:{column}")
+    assert (code, location) == ("unfit-metric", f"testenv.yaml:4:{column}")
 
 
 def test_a_score_that_only_another_one_names_is_refused_too(tmp_path: Path) -> None:
-    assert refused(job(tmp_path, exam("", "[accuracy, {name: BWT, of: lca_height}]"))) == FILL[102]
+    assert refused(job(tmp_path, exam("", "[accuracy, {name: BWT, of: lca_height}]"))) == [
+        ("unfit-metric", "testenv.yaml:4:30")
+    ]
 
 
 def test_texts_have_no_classes(tmp_path: Path) -> None:
@@ -119,4 +121,4 @@ def test_texts_have_no_classes(tmp_path: Path) -> None:
     data = "dataset: {train_data: ./talk.jsonl, test_data: ./talk.jsonl, hierarchy: {a: b}}\n"
     path = job(tmp_path, f"{data}incremental_rounds: 1\nmetrics: [exact_match]\n")
     path.write_text(edited(path.read_text(), "accuracy: descend", "exact_match: descend"))
-    assert refused(path) == FILL[103]
+    assert refused(path) == [("invalid-hierarchy", "testenv.yaml:2:75")]

@@ -34,27 +34,27 @@ MISFITS = [  # (scenario, what else is asked for, code and location of what is t
     (
         "{name: online, rounds: 5}",
         {"more": GATE},
-        FILL[200],
+        [("unfit-exam", "testenv.yaml:5:3")],
     ),
-    (NO_LABELS, {"more": GATE}, FILL[201]),
+    (NO_LABELS, {"more": GATE}, [("unfit-exam", "testenv.yaml:5:3")]),
     (
         SHARED,
         {"more": "linear_probe: true"},
-        FILL[202],
+        [("unfit-exam", "testenv.yaml:5:17")],
     ),
     (
         SHARED,
         {"metrics": "accuracy, IM, FWT_survey"},
-        FILL[203],
+        [("unfit-exam", "testenv.yaml:4:23"), ("unfit-exam", "testenv.yaml:4:27")],
     ),
     (
         "{name: DIL, rotation: [0, 90]}",
         {"paradigm": "singletasklearning"},
-        FILL[204],
+        [("invalid-scenario", "testenv.yaml:3:20")],
     ),
-    ("{name: CPT, rounds: 5}", {"paradigm": "singletasklearning"}, FILL[205]),
-    (FIVE, {"metrics": "accuracy, {name: BWT, of: per_class_accuracy}"}, FILL[206]),
-    (FIVE, {"metrics": "accuracy, {name: BWT, of: AAA}"}, FILL[207]),
+    ("{name: CPT, rounds: 5}", {"paradigm": "singletasklearning"}, [("invalid-scenario", "testenv.yaml:3:20")]),
+    (FIVE, {"metrics": "accuracy, {name: BWT, of: per_class_accuracy}"}, [("unfit-metric", "testenv.yaml:4:30")]),
+    (FIVE, {"metrics": "accuracy, {name: BWT, of: AAA}"}, [("unfit-metric", "testenv.yaml:4:30")]),
 ]
 
 
@@ -67,7 +67,7 @@ def test_a_misfit_is_told_before_anything_is_trained(tmp_path, scenario, asked, 
 def test_a_misfit_is_found_too_when_the_exam_is_there_already(tmp_path):
     exam = f"dataset: {{name: digits}}\nscenario: {SHARED}\nmetrics: [accuracy]"
     ianvs.run(write_job(tmp_path, hyperparameters="", testenv=exam, job="engine: inline"))
-    assert refused(tmp_path, SHARED, "accuracy, IM") == FILL[208]
+    assert refused(tmp_path, SHARED, "accuracy, IM") == [("unfit-exam", "testenv.yaml:4:23")]
 
 
 def test_nothing_is_held_out_of_a_stream(tmp_path):
@@ -85,11 +85,10 @@ def test_a_score_of_labels_is_refused_for_conversations_before_anything_runs(tmp
     for part in ("train", "test"):
         (tmp_path / f"{part}.json").write_text(json.dumps(said * 4))
     exam = "dataset: {train_data: ./train.json, test_data: ./test.json}\nscenario: {name: IIL, rounds: 2}\n"
-    assert (
-        errors_of(ianvs.run, write_job(tmp_path, testenv=f"{exam}metrics: [accuracy]", job="engine: inline"))
-        == FILL[29]
-    )
+    assert errors_of(ianvs.run, write_job(tmp_path, testenv=f"{exam}metrics: [accuracy]", job="engine: inline")) == [
+        ("unfit-metric", f"{tmp_path}/testenv.yaml:4:13")
+    ]
     exam = f"{exam}metrics: [ROUGE_L]\nlinear_probe: true"
     job = "engine: inline"
     probed = write_job(tmp_path, plugin=ASKED, testenv=exam, job=job, sort_by="[{ROUGE_L: descend}]")
-    assert errors_of(ianvs.run, probed) == FILL[30]
+    assert errors_of(ianvs.run, probed) == [("unfit-exam", f"{tmp_path}/testenv.yaml:5:17")]

@@ -95,11 +95,13 @@ def test_validate_and_run_refuse_what_the_constructor_and_the_exam_refuse(tmp_pa
     job.with_name("algorithm.yaml").write_text(
         edited(job.with_name("algorithm.yaml").read_text(), "- nois:", "- scale:")
     )
-    assert errors_of(ianvs.validate, job) == FILL[3]
+    assert errors_of(ianvs.validate, job) == [("refused-arguments", f"{tmp_path}/algorithm.yaml:8:28")]
     job = searched_job(tmp_path / "rounds", "{name: tpe, select: {by: first_rounds, rounds: 5}}")
-    assert errors_of(ianvs.validate, job) == FILL[4]
+    assert errors_of(ianvs.validate, job) == [("invalid-selection", f"{tmp_path}/rounds/benchmarkingjob.yaml:7:58")]
     job = searched_job(tmp_path / "stops", "{name: asha, first_rung: 5}")
-    assert recorded(ianvs.validate(job).warnings) == FILL[100]
+    assert recorded(ianvs.validate(job).warnings) == [
+        ("doubtful-search", f"{tmp_path}/stops/benchmarkingjob.yaml:7:36")
+    ]
 
 
 def test_a_plan_says_what_a_search_will_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

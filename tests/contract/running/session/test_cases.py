@@ -274,7 +274,7 @@ def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
 
 def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_path: Path) -> None:
     path = write_job(tmp_path, plugin="import os\nos._exit(3)\n")
-    assert errors_of(ianvs.run, path) == FILL[25]
+    assert errors_of(ianvs.run, path) == [("unloadable-plugin", f"{tmp_path}/algorithm.yaml:5:13")]
 
 
 @pytest.mark.slow

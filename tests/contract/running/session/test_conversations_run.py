@@ -149,7 +149,7 @@ def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):
 
 def test_an_encoder_that_is_not_here_is_told_before_anything_runs(tmp_path):
     path = run(tmp_path, last="semantic_similarity, encoder: nobody/none")
-    assert errors_of(ianvs.run, path) == FILL[100]
+    assert errors_of(ianvs.run, path) == [("missing-package", f"{tmp_path}/testenv.yaml:6:84")]
     assert not (tmp_path / "ws" / "cases").exists()
 
 
@@ -187,7 +187,7 @@ def test_a_reply_that_is_missing_at_the_end_is_none():
     ],
 )
 def test_other_answers_are_refused_with_what_is_wanted(found):
-    assert errors_of(checked_replies, found, [1, 1], "P.predict()") == FILL[26]
+    assert errors_of(checked_replies, found, [1, 1], "P.predict()") == [("broken-contract", "")]
 
 
 def test_an_object_array_of_lists_will_do():
@@ -247,7 +247,7 @@ def test_each_test_set_has_its_score_and_general_ones_are_never_taught(tmp_path)
 
 
 def test_a_score_for_a_test_set_that_is_not_there_is_refused(tmp_path):
-    assert errors_of(ianvs.validate, trace_job(tmp_path, "gsm")) == FILL[27]
+    assert errors_of(ianvs.validate, trace_job(tmp_path, "gsm")) == [("unfit-metric", f"{tmp_path}/testenv.yaml:7:13")]
 
 
 CORPUS = """
@@ -282,4 +282,6 @@ def test_plain_texts_are_learnt_and_judged_token_by_token(tmp_path):
 
 
 def test_a_score_of_replies_is_refused_for_plain_texts(tmp_path):
-    assert errors_of(ianvs.validate, corpus_job(tmp_path, "ROUGE_L")) == FILL[28]
+    assert errors_of(ianvs.validate, corpus_job(tmp_path, "ROUGE_L")) == [
+        ("unfit-metric", f"{tmp_path}/testenv.yaml:5:13")
+    ]

@@ -46,7 +46,10 @@ def test_a_csv_has_one_column_for_each_quantity(tmp_path: Path) -> None:
 
 def test_two_names_of_one_metric_are_refused_with_both_names(tmp_path: Path) -> None:
     job = write_job(tmp_path, testenv=TESTENV.format(metrics="accuracy, BWT, GEM_BWT, acc"))
-    assert errors_of(ianvs.validate, job) == FILL[100]
+    assert errors_of(ianvs.validate, job) == [
+        ("duplicate-column", f"{tmp_path}/testenv.yaml:4:28"),
+        ("duplicate-column", f"{tmp_path}/testenv.yaml:4:37"),
+    ]
 
 
 def test_one_metric_of_two_scores_is_two_quantities(tmp_path: Path) -> None:

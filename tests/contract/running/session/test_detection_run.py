@@ -249,4 +249,7 @@ def test_answers_of_another_form_end_the_case(tmp_path: Path, slip: str) -> None
 
 def test_a_metric_of_classes_is_refused_before_anything_runs(tmp_path: Path) -> None:
     path = job(tmp_path, testenv=edited(TESTENV, "{name: AP50}", "{name: accuracy}, {name: exact_match}"))
-    assert errors_of(ianvs.validate, path) == FILL[100]
+    assert errors_of(ianvs.validate, path) == [
+        ("unfit-metric", f"{tmp_path}/testenv.yaml:4:32"),
+        ("unfit-metric", f"{tmp_path}/testenv.yaml:4:50"),
+    ]

@@ -341,14 +341,15 @@ def test_a_linear_probe_tells_what_the_features_still_hold(tmp_path):
 
 
 def test_a_learner_without_features_is_told_what_is_missing(tmp_path):
-    assert (
-        errors_of(sat, tmp_path, yaml_of(CIL, "accuracy, linear_probe_accuracy", "linear_probe: true"), plugin=MAJORITY)
-        == FILL[14]
-    )
+    assert errors_of(
+        sat, tmp_path, yaml_of(CIL, "accuracy, linear_probe_accuracy", "linear_probe: true"), plugin=MAJORITY
+    ) == [("broken-contract", f"{tmp_path}/algorithm.yaml:5:13")]
 
 
 def test_a_probe_that_is_not_taken_is_refused_before_anything_runs(tmp_path):
-    assert errors_of(sat, tmp_path, yaml_of(CIL, "accuracy, linear_probe_accuracy")) == FILL[15]
+    assert errors_of(sat, tmp_path, yaml_of(CIL, "accuracy, linear_probe_accuracy")) == [
+        ("missing-request", f"{tmp_path}/testenv.yaml:4:23")
+    ]
 
 
 # --- several exams ----------------------------------------------------------------------------------------------------

@@ -308,20 +308,24 @@ def test_feedback_is_of_the_kind_that_the_exam_says(tmp_path, kind, name):
 
 ONLINE = "{name: online, rounds: 5}"
 REFUSED = [
-    ("prequential: true", "{name: class-incremental, rounds: 5}", "accuracy", FILL[101]),
-    ("prequential: {feedback: score}", ONLINE, "accuracy", FILL[102]),
-    ("prequential: true\nlinear_probe: true", ONLINE, "accuracy", FILL[103]),
-    ("name: x", ONLINE, "online_accuracy", FILL[104]),
-    ("prequential: true", ONLINE, "near_future_accuracy@3", FILL[105]),
-    ("prequential: {delay: -1}", ONLINE, "accuracy", FILL[106]),
+    (
+        "prequential: true",
+        "{name: class-incremental, rounds: 5}",
+        "accuracy",
+        ("invalid-scenario", "testenv.yaml:3:20"),
+    ),
+    ("prequential: {feedback: score}", ONLINE, "accuracy", ("unfit-paradigm", "algorithm.yaml:2:18")),
+    ("prequential: true\nlinear_probe: true", ONLINE, "accuracy", ("conflicting-keys", "testenv.yaml:6:3")),
+    ("name: x", ONLINE, "online_accuracy", ("missing-request", "testenv.yaml:4:13")),
+    ("prequential: true", ONLINE, "near_future_accuracy@3", ("missing-request", "testenv.yaml:4:13")),
+    ("prequential: {delay: -1}", ONLINE, "accuracy", ("out-of-range", "testenv.yaml:5:24")),
 ]
 
 
 def test_a_system_that_is_told_of_its_answers_needs_an_exam_that_asks_first(tmp_path):
-    assert (
-        errors_of(sat, tmp_path, SYSTEM, "System", "name: plain", paradigm="testtimelearning", metrics="[accuracy]")
-        == FILL[16]
-    )
+    assert errors_of(
+        sat, tmp_path, SYSTEM, "System", "name: plain", paradigm="testtimelearning", metrics="[accuracy]"
+    ) == [("unfit-paradigm", f"{tmp_path}/algorithm.yaml:2:18")]
 
 
 @pytest.mark.parametrize(("more", "scenario", "metric", "error"), REFUSED, ids=range(len(REFUSED)))

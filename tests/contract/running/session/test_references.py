@@ -96,7 +96,9 @@ def test_naming_references_in_a_finished_job_trains_nothing(tmp_path: Path) -> N
 
 
 def test_a_reference_that_is_no_algorithm_of_the_job_is_refused(tmp_path: Path) -> None:
-    assert errors_of(ianvs.run, job(tmp_path, "references: {single_task: alnoe}")) == FILL[10]
+    assert errors_of(ianvs.run, job(tmp_path, "references: {single_task: alnoe}")) == [
+        ("invalid-reference-run", f"{tmp_path}/benchmarkingjob.yaml:7:29")
+    ]
 
 
 PLAIN = (
@@ -194,7 +196,7 @@ def test_a_single_task_is_no_reference_of_rounds(tmp_path: Path) -> None:
     path = job(tmp_path, "references: {joint: alone}")
     text = (tmp_path / "alone.yaml").read_text()
     (tmp_path / "alone.yaml").write_text(edited(text, "incrementallearning", "singletasklearning"))
-    assert errors_of(ianvs.run, path) == FILL[11]
+    assert errors_of(ianvs.run, path) == [("invalid-reference-run", f"{tmp_path}/benchmarkingjob.yaml:7:23")]
 
 
 def test_a_single_task_has_no_references(tmp_path: Path) -> None:

@@ -116,13 +116,15 @@ def test_who_was_shown_the_replies_does_not_know_them_when_it_is_asked(tmp_path:
 def test_a_plugin_without_the_method_is_told_before_anything_trains(tmp_path: Path) -> None:
     path = written(tmp_path, plugin=edited(PARROT, "def teacher_forced", "def other"))
     for call in (ianvs.validate, ianvs.run):
-        assert errors_of(call, path) == FILL[100]
+        assert errors_of(call, path) == [("broken-contract", f"{tmp_path}/algorithm.yaml:5:13")]
     assert not (tmp_path / "ws" / "cases").exists()
 
 
 def test_who_learns_while_it_is_tested_is_not_shown_the_replies(tmp_path: Path) -> None:
     plugin = edited(PARROT, "    def __init__", "    adapts_in_testing = True\n\n    def __init__", count=1)
-    assert errors_of(ianvs.validate, written(tmp_path, plugin=plugin)) == FILL[18]
+    assert errors_of(ianvs.validate, written(tmp_path, plugin=plugin)) == [
+        ("broken-contract", f"{tmp_path}/algorithm.yaml:5:13")
+    ]
 
 
 def test_who_hides_that_it_learns_while_it_is_tested_fails(tmp_path: Path) -> None:
@@ -135,26 +137,35 @@ def test_who_hides_that_it_learns_while_it_is_tested_fails(tmp_path: Path) -> No
 @pytest.mark.parametrize("metric", ["reply_token_accuracy", "perplexity"])
 def test_the_testenv_has_to_ask_for_it(tmp_path: Path, metric: str) -> None:
     testenv = edited(TESTENV, "teacher_forced: true\n", "", "reply_token_accuracy, perplexity", metric)
-    assert errors_of(ianvs.validate, written(tmp_path, edited(testenv, "of: perplexity", "of: EM"))) == FILL[19]
+    assert errors_of(ianvs.validate, written(tmp_path, edited(testenv, "of: perplexity", "of: EM"))) == [
+        ("missing-request", f"{tmp_path}/testenv.yaml:6:13")
+    ]
 
 
 def test_a_model_is_not_gated_by_it(tmp_path: Path) -> None:
     gate = "model_eval: {model_metric: {name: reply_token_accuracy, mode: no_metric}, threshold: 0, operator: '>='}\n"
-    assert errors_of(ianvs.validate, written(tmp_path, TESTENV + gate)) == FILL[20]
+    assert errors_of(ianvs.validate, written(tmp_path, TESTENV + gate)) == [
+        ("unfit-metric", f"{tmp_path}/testenv.yaml:8:37")
+    ]
 
 
 def test_only_conversations_have_replies(tmp_path: Path) -> None:
     testenv = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 5}\nmetrics: [accuracy]\n"
     testenv += "teacher_forced: true\n"
     plugin = MAJORITY + "\n    def teacher_forced(self, data):\n        return []\n"
-    assert errors_of(ianvs.validate, write_job(tmp_path, testenv=testenv, plugin=plugin)) == FILL[21]
+    assert errors_of(ianvs.validate, write_job(tmp_path, testenv=testenv, plugin=plugin)) == [
+        ("unfit-exam", f"{tmp_path}/testenv.yaml:5:19")
+    ]
 
 
 def test_a_paradigm_that_answers_by_more_than_its_base_model_is_refused(tmp_path: Path) -> None:
     folder = shutil.copytree(ROOT / "examples" / "edge_and_cloud", tmp_path / "job")
     with (folder / "testenv.yaml").open("a") as file:
         file.write("  teacher_forced: true\n")
-    assert errors_of(ianvs.validate, folder / "benchmarkingjob.yaml") == FILL[22]
+    assert errors_of(ianvs.validate, folder / "benchmarkingjob.yaml") == [
+        ("unfit-paradigm", f"{tmp_path}/job/algorithm.yaml:2:18"),
+        ("unfit-paradigm", f"{tmp_path}/job/unsure.yaml:2:18"),
+    ]
 
 
 def test_the_other_score_of_the_same_answers_asks_nothing_anew(tmp_path: Path) -> None:
@@ -183,7 +194,7 @@ def test_the_other_score_of_the_same_answers_asks_nothing_anew(tmp_path: Path) -
     ],
 )
 def test_what_a_learner_says_is_checked(found: object) -> None:
-    assert errors_of(TeacherForced().checked, found, 2, 0, "P") == FILL[23]
+    assert errors_of(TeacherForced().checked, found, 2, 0, "P") == [("broken-contract", "")]
 
 
 def test_a_token_may_be_impossible_to_a_model() -> None:

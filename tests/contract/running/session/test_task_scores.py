@@ -201,7 +201,7 @@ def test_scores_that_are_none_end_the_case(tmp_path: Path, code: str) -> None:
 def test_the_testenv_has_to_ask_for_scores(tmp_path: Path) -> None:
     testenv = edited(yaml(), "task_scores: true", "")
     path = write_job(tmp_path, testenv=testenv, plugin=NEAREST, name="Nearest", hyperparameters="")
-    assert errors_of(ianvs.validate, path) == FILL[12]
+    assert errors_of(ianvs.validate, path) == [("missing-request", f"{tmp_path}/testenv.yaml:4:23")]
 
 
 def test_the_likeliest_class_is_looked_for_among_those_of_the_task() -> None:
@@ -218,7 +218,7 @@ def test_scores_keep_what_a_softmax_would_lose() -> None:
 
 def test_minus_infinity_is_a_score_and_infinity_is_none() -> None:
     assert np.isneginf(TaskScores().checked([[0, -np.inf]], 1, 2, "x")[0, 1])
-    assert errors_of(TaskScores().checked, [[0, np.inf]], 1, 2, "x") == FILL[13]
+    assert errors_of(TaskScores().checked, [[0, np.inf]], 1, 2, "x") == [("broken-contract", "")]
 
 
 def test_a_class_that_overrides_both_gives_its_scores() -> None:

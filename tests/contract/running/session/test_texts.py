@@ -107,5 +107,5 @@ def test_a_metric_that_is_added_to_a_finished_exam_is_tried_first(tmp_path: Path
     assert [case.status for case in ianvs.run(one)] == ["finished"]
     other = write_job(tmp_path, testenv=edited(TESTENV, "exact_match", "accuracy"), **told)
     for command in (ianvs.validate, ianvs.run):
-        assert errors_of(command, other) == FILL[17]
+        assert errors_of(command, other) == [("unfit-metric", f"{tmp_path}/testenv.yaml:4:20")]
     ianvs.validate(write_job(tmp_path, testenv=TESTENV, sort_by="[{exact_match: descend}]", **told))

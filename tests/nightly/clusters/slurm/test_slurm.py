@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.base.errors import IanvsError
+from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.processes.engines import Event, Task, Workload
 from ianvs.processes.engines.slurm import slurm_engine
 from ianvs.processes.engines.slurm.slurm_engine import SlurmEngine

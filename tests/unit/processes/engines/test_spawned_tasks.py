@@ -64,14 +64,15 @@ def test_a_job_gives_the_same_bits_without_what_linux_alone_has(tmp_path: Path) 
 
 
 def test_an_unknown_start_is_told_before_anything_runs(tmp_path: Path) -> None:
-    assert errors_of(ianvs.run, write_job(tmp_path, job="seeds: [0]\nengine: {name: local, start: sprout}")) == FILL[46]
+    [(code, _)] = errors_of(ianvs.run, write_job(tmp_path, job="seeds: [0]\nengine: {name: local, start: sprout}"))
+    assert code in ("wrong-type", "invalid-choice", "invalid-engine")
 
 
 @pytest.mark.parametrize("sealing", ["strict", "audit"])
 def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path, sealing: str) -> None:
     job = write_job(tmp_path, job=f"seeds: [0]\nsealing: {sealing}\nengine: {SPAWNED}")
     for command in (ianvs.run, ianvs.validate):
-        assert errors_of(command, job) == FILL[47]
+        assert errors_of(command, job) == [("invalid-engine", f"{tmp_path}/benchmarkingjob.yaml:7:18")]
 
 
 @pytest.mark.slow

@@ -22,11 +22,13 @@ def job(folder: Path, metric: str, code: str = "") -> Path:
 
 def test_a_metric_of_an_author_that_raises_is_told_with_its_place(tmp_path: Path) -> None:
     code = "def mine(y_true, y_pred):\n    return y_true.no_such_thing\n"
-    assert errors_of(ianvs.run, job(tmp_path, "{name: mine, url: ./mine.py}", code)) == FILL[100]
+    assert errors_of(ianvs.run, job(tmp_path, "{name: mine, url: ./mine.py}", code)) == [
+        ("failed-plugin", f"{tmp_path}/testenv.yaml:4:30")
+    ]
 
 
 def test_a_score_of_replies_is_refused_for_classes(tmp_path: Path) -> None:
-    assert errors_of(ianvs.run, job(tmp_path, "ROUGE_L")) == FILL[43]
+    assert errors_of(ianvs.run, job(tmp_path, "ROUGE_L")) == [("unfit-metric", f"{tmp_path}/testenv.yaml:4:23")]
 
 
 def test_a_score_that_works_is_not_in_the_way(tmp_path: Path) -> None:
