@@ -144,8 +144,8 @@ def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str,
     file = tmp_path / "job" / "algorithm.yaml"
     file.write_text(edited(file.read_text(), old, new))
     for check in (ianvs.validate, ianvs.run):
-        [(code, location)] = errors_of(check, path, workspace=tmp_path / "ws")
-        assert (code, location.rpartition("/")[2]) == error
+        found = errors_of(check, path, workspace=tmp_path / "ws")
+        assert error in [(code, location.rpartition("/")[2]) for code, location in found]
 
 
 def test_a_module_that_is_missing_is_told(tmp_path: Path) -> None:
