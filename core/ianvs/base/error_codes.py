@@ -54,6 +54,7 @@ ErrorCode = Literal[
     "unfit-key",  # A key of the dataset that has no meaning for its samples.
     "doubtful-data",  # Warning: samples that look as if they were not meant so.
     "invalid-hierarchy",  # The tree over the classes is no tree.
+    "existing-output",  # What is to be written is there already, or would change what is only read.
     # --- scenario and rounds ---
     "unknown-scenario",  # The scenario can't be found or loaded.
     "invalid-scenario",  # Options of a scenario that contradict each other or the data.
@@ -77,7 +78,7 @@ ErrorCode = Literal[
     "invalid-result",  # What a function or method of a plugin returned is not what it should return.
     "broken-rule",  # A plugin reached for what the rules of its exam do not allow, or went over its budget.
     "unloadable-plugin",  # A file, class or package of a plugin that can't be imported.
-    "broken-contract",  # A plugin that lacks a method or an argument that its contract needs.
+    "broken-contract",  # A plugin that lacks a method or argument of its contract, or does not keep its promise.
     "invalid-syntax",  # A file that is not Python.
     "unknown-hyperparameter",  # A hyperparameter that the class, or any algorithm of the job, does not take.
     "missing-hyperparameter",  # A hyperparameter that the class needs and the file does not give.
@@ -95,8 +96,11 @@ ErrorCode = Literal[
     "invalid-interpreter",  # An interpreter or environment that can't run the plugin.
     "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
     "unknown-question",  # A question or data type that can't be found.
-    # --- running ---
     "failed-plugin",  # Code of a plugin raised an exception, or ended its process.
+    "invalid-request",  # A plugin, or its process, asks for a round, share, row or name that there is not.
+    # --- running ---
+    "damaged-file",  # A stored file that is cut off, was changed, or is of another version.
+    "unwritable-file",  # A file or folder that the operating system does not let us write.
     "changed-since-plan",  # Source files were edited between the plan of a job and its run.
     "job-in-progress",  # Something that waits until a run in the same workspace has ended.
     "invalid-engine",  # An engine that can't be loaded, or can't do what the job asks for.

@@ -105,7 +105,7 @@ def _of_package(spec: MetricSpec) -> Metric:
     try:
         found = find(spec.name)
     except PluginError as error:
-        raise ConfigError([ValidationError.of(error, spec.place, "unknown-metric")]) from None
+        raise ConfigError([ValidationError(str(error), spec.place, code="unknown-metric")]) from None
     if found is None:
         message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
         raise ConfigError([ValidationError(" ".join([message, *unusable()]), spec.place, code="unknown-metric")])
