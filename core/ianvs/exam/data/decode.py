@@ -165,6 +165,8 @@ def _require_lossless(image: Any, held: bytes, place: Location | None) -> None:
 
 def _array_of(held: bytes) -> NDArray[Any]:
     """What a .npy file holds, without axes of length 1 before or behind height and width."""
+    if not held.startswith(_NUMPY):  # numpy would propose to unpickle it
+        raise ValueError("it does not begin as a .npy file does")
     values: NDArray[Any] = np.load(BytesIO(held), allow_pickle=False)
     if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]):
         values = values[0] if values.shape[0] == 1 else values[..., 0]
