@@ -58,7 +58,7 @@ class Hidden:
         raise ExamRuleError(
             f"{where} asks for the number of tasks, which the rules of an exam hide. If the model may know it, say so "
             "by the hyperparameter n_tasks; its row will tell.",
-            code="broken-exam-rule",
+            code="broken-rule",
         )
 
     __index__ = __int__ = __float__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = asked
@@ -160,7 +160,7 @@ class Method:
         if passes is not None and args.n_epochs > passes:
             raise ExamRuleError(
                 f"n_epochs is {args.n_epochs}, and the rules of this exam allow {passes} passes.",
-                code="broken-exam-rule",
+                code="broken-rule",
             )
         exam = self._args.exam if self._model is not None else Exam(num_classes, args.n_tasks, args.batch_size)
         odd = exam.begin(stored(train_data.x), np.array(train_data.y))
@@ -236,7 +236,7 @@ class Method:
                 )
                 raise ExamRuleError(
                     f"{where} takes the label of a sample's task, which the rules of this exam hide.",
-                    code="broken-exam-rule",
+                    code="broken-rule",
                 )
         was = model.net.training
         model.net.eval()

@@ -303,7 +303,7 @@ def refuse(what):
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in PACKAGES:
         frame = frame.f_back
     where = "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} "
-    raise ExamRuleError(where + what, code="broken-exam-rule")
+    raise ExamRuleError(where + what, code="broken-rule")
 
 
 def made(args, name, pretrained=False, **options):

@@ -87,7 +87,7 @@ ErrorCode = Literal[
     "rewritten",  # Warning: a key in the form of KubeEdge Ianvs is read as one of ours.
     "invalid-interpreter",  # An interpreter or environment that can't run the plugin.
     "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
-    "broken-exam-rule",  # A plugin reached for something that the rules of its exam hide.
+    "broken-rule",  # A plugin reached for something that the rules of its exam hide.
     "unknown-question",  # A question or data type that can't be found.
     # --- running ---
     "changed-since-plan",  # Source files were edited between the plan of a job and its run.

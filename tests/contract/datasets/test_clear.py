@@ -27,11 +27,16 @@ from tests.contract.datasets.clear_trees import (
     with_metadata,
     write,
 )
-from tests.errors import errors_of
+from tests.errors import errors_of, recorded
 
 
-def message_of(given: DatasetSpec) -> str:
-    return "\n".join(map(str, data.checked(given).problems))
+@pytest.fixture(autouse=True)
+def beside_the_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def refusal(given: DatasetSpec) -> list[tuple[str, str]]:
+    return recorded(data.checked(given).problems)
 
 
 def test_every_bucket_holds_its_own_pictures_only(tmp_path):
@@ -137,7 +142,7 @@ def test_buckets_can_be_chosen(tmp_path):
     release(tmp_path)
     found = data.load(spec(tmp_path, using=("3", "1")), tmp_path / "cache")
     assert set(found.test.domains.tolist()) == {"1", "3"}
-    assert "clear10 has no bucket '7'." in message_of(spec(tmp_path, using=("7",)))
+    assert refusal(spec(tmp_path, using=("7",))) == CODES
 
 
 @pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "I;16", "1"])
@@ -230,11 +235,10 @@ def test_the_training_folder_that_has_the_features_is_taken(tmp_path):
 
 def test_features_that_are_not_there_are_named_before_anything_runs(tmp_path):
     release(tmp_path, (1,))
-    message = message_of(spec(tmp_path, image_size=None, features="moco_b0"))
-    assert "has no features 'moco_b0'" in message
+    assert refusal(spec(tmp_path, image_size=None, features="moco_b0")) == CODES
     for folder in ("train_image_only", "test"):
         features_of_2022(tmp_path / folder, "imagenet", named=True)
-    assert "It has: imagenet." in message_of(spec(tmp_path, image_size=None, features="moco_b0"))
+    assert refusal(spec(tmp_path, image_size=None, features="moco_b0")) == CODES
 
 
 def test_a_file_of_features_that_runs_code_is_refused(tmp_path):
@@ -252,7 +256,7 @@ def test_a_file_of_features_of_another_form_is_refused(tmp_path):
     torch.save(torch.zeros(2, 5), tmp_path / "test/features/moco_b0/1/bus.pth")
     assert errors_of(data.load, spec(tmp_path, image_size=None, features="moco_b0"), tmp_path / "cache") == CODES
     (tmp_path / "test/features/moco_b0/features.json").write_text("{")
-    assert "features.json: is no json" in message_of(spec(tmp_path, image_size=None, features="moco_b0"))
+    assert refusal(spec(tmp_path, image_size=None, features="moco_b0")) == CODES
 
 
 def test_a_fingerprint_changes_with_the_samples_and_not_with_their_place(tmp_path):
@@ -286,17 +290,15 @@ def test_a_missing_release_names_its_archives(tmp_path):
         ("clear10", "bf9a85bfb78fe742c7ed32648c9a3275"),
         ("clear100", "ea85cdba9efcb3abf77eaab5554052c8"),
     ):
-        message = message_of(spec(tmp_path, name=name))
-        assert f"{name}-train-image-only.zip (md5 " in message
-        assert md5 in message
-    assert "needs `root`" in message_of(DatasetSpec(name="clear10"))
+        problems = data.checked(spec(tmp_path, name=name)).problems
+        assert md5 in problems[0].message
+        assert recorded(problems) == CODES
+    assert refusal(DatasetSpec(name="clear10")) == CODES
 
 
 def test_a_missing_test_set_names_its_archive_and_the_way_without(tmp_path):
     with_metadata(tmp_path / "train", (1,), 10)
-    message = message_of(spec(tmp_path))
-    assert "clear10-test.zip (md5 bf9a85bfb78fe742c7ed32648c9a3275)" in message
-    assert "protocol: iid" in message
+    assert refusal(spec(tmp_path)) == CODES
     assert data.checked(spec(tmp_path, protocol="iid")).problems == []
 
 
@@ -304,19 +306,16 @@ def test_a_missing_test_set_names_its_archive_and_the_way_without(tmp_path):
 def test_a_root_at_the_wrong_level_points_to_the_right_one(tmp_path, monkeypatch, root):
     release(tmp_path / "above/wrapper", (1,))
     monkeypatch.chdir(tmp_path)
-    assert "Set `root` to that folder" in message_of(spec(tmp_path / root))
-    assert "the release lies in above/wrapper." in message_of(spec(tmp_path / root))
+    assert refusal(spec(tmp_path / root)) == CODES
 
 
 def test_a_listed_picture_that_is_not_there_is_named_with_its_list(tmp_path):
     release(tmp_path / "new")
     (tmp_path / "new/test/labeled_images/2/camera/101.jpg").unlink()
-    message = message_of(spec(tmp_path / "new"))
-    assert "labeled_metadata/2/camera.json" in message
-    assert "labeled_images/2/camera/101.jpg" in message
+    assert refusal(spec(tmp_path / "new")) == CODES
     with_lists(tmp_path / "old")
     (tmp_path / "old/labeled_images/1/bus/0.jpg").unlink()
-    assert "all.txt:11:1: names " in message_of(spec(tmp_path / "old", protocol="streaming"))
+    assert refusal(spec(tmp_path / "old", protocol="streaming")) == CODES
 
 
 def test_hundreds_of_missing_pictures_make_a_short_message(tmp_path):
@@ -330,13 +329,13 @@ def test_an_unknown_class_names_the_closest(tmp_path):
     release(tmp_path)
     for folder in ("train_image_only", "test"):
         (tmp_path / folder / "class_names.txt").write_text("BACKGROUND\nbuss\ncamera\n")
-    assert "names the class 'bus', class_names.txt does not. Did you mean 'buss'?" in message_of(spec(tmp_path))
+    assert refusal(spec(tmp_path)) == CODES
 
 
 def test_two_releases_are_not_mixed(tmp_path):
     release(tmp_path)
     (tmp_path / "test/class_names.txt").write_text("BACKGROUND\nbus\nlaptop\n")
-    assert "names other classes than" in message_of(spec(tmp_path))
+    assert refusal(spec(tmp_path)) == CODES
 
 
 @pytest.mark.parametrize("line", ["labeled_images/1/bus/0.jpg 3", "labeled_images/1/bus/0.jpg", "a b c"])
@@ -344,20 +343,20 @@ def test_a_line_that_is_no_path_with_a_label_is_named(tmp_path, line):
     with_lists(tmp_path)
     file = tmp_path / "training_folder/filelists/2/all.txt"
     file.write_text(f"{line}\n{file.read_text()}")
-    assert "2/all.txt:1:1: " in message_of(spec(tmp_path, protocol="streaming"))
+    assert refusal(spec(tmp_path, protocol="streaming")) == CODES
 
 
 def test_a_picture_listed_twice_is_refused(tmp_path):
     with_lists(tmp_path)
     file = tmp_path / "training_folder/filelists/1/all.txt"
     file.write_text(file.read_text() + "labeled_images/1/bus/0.jpg 1\n")
-    assert "1/bus/0 is listed twice" in message_of(spec(tmp_path, protocol="streaming"))
+    assert refusal(spec(tmp_path, protocol="streaming")) == CODES
 
 
 def test_broken_metadata_is_named(tmp_path):
     release(tmp_path)
     (tmp_path / "test/labeled_metadata/3/bus.json").write_text("{")
-    assert "labeled_metadata/3/bus.json: is no json" in message_of(spec(tmp_path))
+    assert refusal(spec(tmp_path)) == CODES
 
 
 def test_all_corrupt_pictures_are_named_at_once_and_leave_no_cache(tmp_path):
@@ -393,10 +392,10 @@ def test_an_option_that_can_not_be_is_refused(tmp_path, options, words):
 
 def test_the_release_of_2021_has_no_test_set_to_hold_out(tmp_path):
     with_lists(tmp_path)
-    assert "Set `protocol: iid` or `protocol: streaming`" in message_of(spec(tmp_path))
+    assert refusal(spec(tmp_path)) == CODES
 
 
 def test_pictures_that_are_no_squares_are_refused(tmp_path):
     release(tmp_path)
     given = DatasetSpec(name="clear10", root=tmp_path, image_size=(8, 9))
-    assert "cut to squares" in message_of(given)
+    assert refusal(given) == CODES

@@ -84,9 +84,9 @@ def test_augmentation_draws_from_a_stream_of_its_own_and_changes_training_only()
 
 
 def test_what_can_not_be_augmented_or_is_not_known_is_refused():
-    assert errors_of(taught, TorchLearner(augment="crop_flip")) == CODES
-    assert errors_of(TorchLearner, augment="crop_flop") == CODES
-    assert errors_of(TorchLearner, adaptation="prob") == CODES
+    assert errors_of(taught, TorchLearner(augment="crop_flip")) == [("refused-arguments", "")]
+    assert errors_of(TorchLearner, augment="crop_flop") == [("invalid-choice", "")]
+    assert errors_of(TorchLearner, adaptation="prob") == [("invalid-choice", "")]
 
 
 # Features and probes.
@@ -106,7 +106,9 @@ def test_a_network_whose_features_are_not_known_says_what_to_do():
         def build_network(self, input_shape, num_classes):
             return nn.Sequential(linear(input_shape, num_classes), nn.Identity())
 
-    assert errors_of(lambda: taught(Odd(epochs=1)).features(Vectors(labelled=False), **CONTEXT)) == CODES
+    assert errors_of(lambda: taught(Odd(epochs=1)).features(Vectors(labelled=False), **CONTEXT)) == [
+        ("refused-arguments", "")
+    ]
 
 
 def test_a_probe_is_the_optimum_of_logistic_regression():

@@ -19,7 +19,7 @@ from ianvs.exam.scenarios import build_exam
 from ianvs.exam.scenarios.request import ScenarioRequest
 from ianvs.testenv.scenarios.class_incremental import ClassIncremental
 from tests.edits import edited
-from tests.errors import errors_of
+from tests.errors import errors_of, located
 from tests.families import family
 from tests.jobs import write_job
 
@@ -300,7 +300,7 @@ def test_answers_of_another_shape_fail_the_case_with_the_shape_that_is_wanted(tm
     plugin = edited(PLUGIN, "return np.where(known, data, 7.0)", "return np.zeros((len(data), 5))")
     [case] = ianvs.run(job(tmp_path, plugin=plugin))
     assert case.status == "failed"
-    assert "expected (24, 6) scores, higher being likelier" in str(case.failure)
+    assert "(24, 6)" in str(case.failure)
 
 
 @pytest.mark.slow
@@ -313,15 +313,13 @@ def test_tasks_that_are_told_are_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_method_for_classes_is_refused_in_the_same_words_by_validate_and_run(tmp_path: Path) -> None:
     path = job(tmp_path, plugin="from ianvs.authoring import TorchLearner\n\nclass Echo(TorchLearner): ...\n")
-    said = []
+    errors = []
     for command in (ianvs.validate, ianvs.run):
-        with pytest.raises(
-            ConfigError, match="Echo answers one class for each sample, but this exam is one of mult"
-        ) as one:
+        with pytest.raises(ConfigError) as caught:
             command(path)
-        said.append(str(one.value))
-    assert said[0] == said[1]
-    assert "algorithm.yaml" in said[0]
+        errors.append(caught.value)
+    assert str(errors[0]) == str(errors[1])
+    assert located(errors[0].problems) == CODES
 
 
 def test_scores_of_one_class_each_are_refused_by_a_message_that_names_others(tmp_path: Path) -> None:
@@ -332,6 +330,5 @@ def test_scores_of_one_class_each_are_refused_by_a_message_that_names_others(tmp
     for command in (ianvs.validate, ianvs.run):
         with pytest.raises(ConfigError) as caught:
             command(path)
-        said = [str(problem) for problem in caught.value.problems]
-        assert len(said) == len(others), said
-        assert all("There are" not in one and "several labels there are mAP" in one for one in said)
+        assert [problem.code for problem in caught.value.problems] == ["unfit-metric"] * len(others)
+        assert all("mAP" in problem.message for problem in caught.value.problems)

@@ -20,6 +20,11 @@ from ianvs.testenv.data_types.detection.yolo_txt import read_yolo
 from tests.errors import errors_of
 
 
+@pytest.fixture(autouse=True)
+def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def picture(path: Path, size: tuple[int, int] = (200, 100)) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", size).save(path)
@@ -73,32 +78,32 @@ def test_coco_is_read_with_ids_that_have_gaps(coco: Callable[[Any], BoxFiles], i
     ]
 
 
-SLIPS: dict[str, tuple[tuple[str, int], dict[str, Any], str]] = {
-    "image_id": (("annotations", 1), {"image_id": 6}, "no entry has the image_id 6"),
-    "category_id": (("annotations", 1), {"category_id": 3}, "no entry has the category_id 3"),
-    "annotation twice": (("annotations", 1), {"id": 9}, "id 9 .*comes twice among annotations"),
-    "image twice": (("images", 1), {"id": 30}, "id 30 .*comes twice among images"),
-    "category twice": (("categories", 1), {"id": 90}, "id 90 .*comes twice among categories"),
-    "three numbers": (("annotations", 2), {"bbox": [1, 2, 3]}, "bbox four numbers x y width height"),
-    "a word": (("annotations", 2), {"bbox": [1, 2, "3", 4]}, "can't be read"),
-    "negative width": (("annotations", 2), {"bbox": [1, 2, -3, 4]}, "width, height and area .* not below 0"),
-    "nan": (("annotations", 2), {"bbox": [1, float("nan"), 3, 4]}, "width, height and area .* finite"),
-    "area": (("annotations", 2), {"area": -1}, "width, height and area .* not below 0"),
-    "iscrowd": (("annotations", 2), {"iscrowd": 3}, "iscrowd is 3; expected 0 or 1"),
-    "id of words": (("images", 2), {"id": "five"}, "id five is no whole number"),
-    "no picture": (("images", 2), {"file_name": "three.jpg"}, "three.jpg is not in"),
+SLIPS: dict[str, tuple[tuple[str, int], dict[str, Any]]] = {
+    "image_id": (("annotations", 1), {"image_id": 6}),
+    "category_id": (("annotations", 1), {"category_id": 3}),
+    "annotation twice": (("annotations", 1), {"id": 9}),
+    "image twice": (("images", 1), {"id": 30}),
+    "category twice": (("categories", 1), {"id": 90}),
+    "three numbers": (("annotations", 2), {"bbox": [1, 2, 3]}),
+    "a word": (("annotations", 2), {"bbox": [1, 2, "3", 4]}),
+    "negative width": (("annotations", 2), {"bbox": [1, 2, -3, 4]}),
+    "nan": (("annotations", 2), {"bbox": [1, float("nan"), 3, 4]}),
+    "area": (("annotations", 2), {"area": -1}),
+    "iscrowd": (("annotations", 2), {"iscrowd": 3}),
+    "id of words": (("images", 2), {"id": "five"}),
+    "no picture": (("images", 2), {"file_name": "three.jpg"}),
 }
 
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_slip_in_coco_is_told_with_the_line_of_its_entry(coco: Callable[[Any], BoxFiles], slip: str) -> None:
-    (section, index), wrong, words = SLIPS[slip]
+    (section, index), wrong = SLIPS[slip]
     content = copy.deepcopy(COCO)
     content[section][index] |= wrong
     lines = json.dumps(content, indent=1).splitlines()
     start = lines.index(f' "{section}": [')
     line = [i for i, text in enumerate(lines[start:], start + 1) if text == "  {"][index]
-    assert errors_of(coco, content) == CODES
+    assert errors_of(coco, content) == [("invalid-record", f"instances.json:{line}:3")]
 
 
 @pytest.mark.parametrize("section", ["images", "annotations", "categories"])

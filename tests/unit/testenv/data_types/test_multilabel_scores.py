@@ -182,8 +182,8 @@ def test_a_score_at_the_threshold_is_no_answer_and_zero_is_that_of_logits() -> N
 
 
 def test_an_unknown_option_of_a_metric_is_refused_with_those_that_there_are() -> None:
-    assert errors_of(score, BY_NAME["CF1"], [[1]], [[1]], treshold=0.8) == CODES
-    assert errors_of(score, BY_NAME["mAP"], [[1]], [[1]], rule="coco") == CODES
+    assert errors_of(score, BY_NAME["CF1"], [[1]], [[1]], treshold=0.8) == [("unknown-option", "")]
+    assert errors_of(score, BY_NAME["mAP"], [[1]], [[1]], rule="coco") == [("invalid-option", "")]
 
 
 def test_options_change_neither_direction_nor_form_of_a_metric() -> None:
@@ -233,8 +233,8 @@ def test_frequent_and_rare_classes_are_those_that_are_named() -> None:
         first = (int(which[0]),)
         assert score(metric, truth, scores, seen=first, classes=listed) == pytest.approx(by_class[which[0]], abs=1e-9)
         assert math.isnan(score(metric, truth, scores, seen=(), classes=listed))
-        assert errors_of(score, metric, truth, scores, classes=["cc1"]) == CODES
-        assert errors_of(score, metric, truth, scores, rule="krt") == CODES
+        assert errors_of(score, metric, truth, scores, classes=["cc1"]) == [("unfit-metric", "")]
+        assert errors_of(score, metric, truth, scores, rule="krt") == [("missing-option", "")]
 
 
 def test_samples_of_several_test_sets_are_pooled_once() -> None:

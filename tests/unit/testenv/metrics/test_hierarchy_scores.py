@@ -146,7 +146,7 @@ def test_parts_and_test_sets_put_together_keep_the_tree() -> None:
 
 
 def test_without_a_tree_the_error_says_how_to_give_one() -> None:
-    assert errors_of(score, "hF1", EvaluationRecord(("a", "b"), np.array([0]), np.array([1]))) == CODES
+    assert errors_of(score, "hF1", EvaluationRecord(("a", "b"), np.array([0]), np.array([1]))) == [("unfit-metric", "")]
 
 
 def test_superclass_accuracy_is_accuracy_right_below_the_root() -> None:

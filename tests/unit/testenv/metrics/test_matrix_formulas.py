@@ -331,7 +331,7 @@ def test_with_one_shared_test_set_average_accuracy_is_the_curve_and_transfer_is_
 
 
 def test_a_reference_of_another_length_is_refused_instead_of_broadcast():
-    assert errors_of(value, "FWT", [[0.9, 0.3], [0.8, 0.88]], untrained=[0.1]) == CODES
+    assert errors_of(value, "FWT", [[0.9, 0.3], [0.8, 0.88]], untrained=[0.1]) == [("invalid-value", "")]
 
 
 def test_a_report_can_be_written_as_strict_json():
