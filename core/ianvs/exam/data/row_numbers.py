@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.csv_headers import column_place, yaml_list
 from ianvs.exam.data.listing import Listing, SourceError
@@ -91,7 +91,7 @@ def aligned(listing: Listing, first: Listing) -> Listing:
         f"its columns are not those of {first.sources[0].name}: it {' and '.join(differences)}.{hint} Make them the "
         "same, or list by `input: [...]` in the dataset the columns that are features."
     )
-    raise SourceError([Problem(message, _place(listing, listing.features[0]))])
+    raise SourceError([ValidationError(message, _place(listing, listing.features[0]), code="mismatched-data")])
 
 
 def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
@@ -133,14 +133,14 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
     )
 
 
-def left_out(name: str, features: Sequence[str], place: Place) -> Problem:
+def left_out(name: str, features: Sequence[str], place: Location) -> ValidationError:
     """The remark on a column that is no feature. features: the names of those that remain."""
     why = "has no name" if is_nameless(name) else "has another value in every row"
     remedy = "give it another name in the file"
     if len(features) < _LISTED:
         remedy = f"list all features by `input: {yaml_list([name, *features])}` in the dataset"
     message = f"the column '{name}' {why}: it is left out as the row number. If it is a feature, {remedy}."
-    return Problem(message, place, warning=True)
+    return ValidationError(message, place, warning=True, code="doubtful-data")
 
 
 def _counts(listing: Listing, name: str) -> bool:
@@ -150,14 +150,14 @@ def _counts(listing: Listing, name: str) -> bool:
     return first in (0.0, 1.0) and bool(np.array_equal(values, np.arange(len(values), dtype=np.float32) + first))
 
 
-def _doubt(name: str, listing: Listing) -> Problem:
+def _doubt(name: str, listing: Listing) -> ValidationError:
     others = [other for other in listing.features if other != name]
     remedy = "take it out of the file"
     if len(others) <= _LISTED:
         remedy = f"list the features without it: `input: {yaml_list(others)}` in the dataset"
     message = f"the column '{name}' counts the rows, and is read as a feature. If it is the row number, {remedy}."
-    return Problem(message, _place(listing, name), warning=True)
+    return ValidationError(message, _place(listing, name), warning=True, code="doubtful-data")
 
 
-def _place(listing: Listing, name: str) -> Place:
+def _place(listing: Listing, name: str) -> Location:
     return column_place(listing.sources[0], name, int(listing.lines[0]))

@@ -141,7 +141,8 @@ class DataType:
         """(N,) what each checked answer is worth, 0 to 1. Raises PluginError where nothing says that."""
         raise PluginError(
             f"nothing says what a single answer to {self.name} data is worth. Name a metric that does: `prequential: "
-            "{score: ...}` in the testenv."
+            "{score: ...}` in the testenv.",
+            code="missing-key",
         )
 
     def answer_names(self, answers: Any) -> list[Any] | None:
@@ -161,11 +162,16 @@ class DataType:
 def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
     """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
     if found is None:
-        raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
+        raise PluginError(
+            f"{where} returned nothing: return one prediction for each of the {expected} samples.",
+            code="invalid-result",
+        )
     array = as_array(found, expected, where)
     if array.ndim == 0 or len(array) != expected:
         shape = _batches(found, expected) or (f"shape {array.shape}" if array.ndim else type(found).__name__)
-        raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
+        raise PluginError(
+            f"{where} returned {shape} for {expected} samples: return one prediction for each.", code="invalid-result"
+        )
     return array
 
 
@@ -189,7 +195,9 @@ def as_array(found: object, expected: int, where: str) -> NDArray[Any]:
         return np.asarray(_without_device(found))
     except (ValueError, TypeError, RuntimeError) as error:
         what = _batches(found, expected) or f"{type(found).__name__} that is no array ({error})"
-        raise PluginError(f"{where} returned {what} for {expected} samples: return one prediction for each.") from None
+        raise PluginError(
+            f"{where} returned {what} for {expected} samples: return one prediction for each.", code="invalid-result"
+        ) from None
 
 
 def _without_device(found: Any) -> Any:

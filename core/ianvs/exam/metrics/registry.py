@@ -50,7 +50,10 @@ def find(name: str) -> Metric | None:
         return ahead.at_shift(ahead, int(shift))
     if len(found) > 1:
         who = " and by ".join(whose(point) for _, point in found)
-        raise PluginError(f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.")
+        raise PluginError(
+            f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.",
+            code="duplicate-entry",
+        )
     return found[0][0] if found else None
 
 
