@@ -95,7 +95,6 @@ ErrorCode = Literal[
     "rewritten",  # Warning: a key in the form of KubeEdge Ianvs is read as one of ours.
     "invalid-interpreter",  # An interpreter or environment that can't run the plugin.
     "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
-    "broken-rule",  # A plugin reached for something that the rules of its exam hide.
     "unknown-question",  # A question or data type that can't be found.
     # --- running ---
     "failed-plugin",  # Code of a plugin raised an exception, or ended its process.

@@ -97,12 +97,10 @@ def checked_scores(found: object, samples: int, classes: int, where: str) -> NDA
     try:
         scores = one_for_each(found, samples, where)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise PluginError(
-            f"{where} returned what is no array ({error}); {expected}.", code="broken-contract"
-        ) from error
+        raise PluginError(f"{where} returned what is no array ({error}); {expected}.", code="invalid-result") from error
     if scores.shape != (samples, classes) or scores.dtype.kind not in "biuf":
         raise PluginError(
-            f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.", code="broken-contract"
+            f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.", code="invalid-result"
         )
     exact = np.result_type(scores.dtype, np.float32) == np.float32
     scores = scores.astype(np.float32 if exact else np.float64, copy=False)
@@ -112,7 +110,7 @@ def checked_scores(found: object, samples: int, classes: int, where: str) -> NDA
         raise PluginError(
             f"{where} returned {scores[n, c]} for class {c} of sample {n}; scores are finite, or -inf for what is "
             "never answered.",
-            code="broken-contract",
+            code="invalid-result",
         )
     return scores
 

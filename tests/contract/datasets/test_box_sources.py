@@ -97,6 +97,11 @@ def picture(path: Path) -> None:
     Image.new("RGB", (40, 20), (9, 9, 9)).save(path)
 
 
+@pytest.fixture(autouse=True)
+def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def job(folder: Path, layout: str, more: str = "") -> Path:
     (folder / "data").mkdir()
     dataset = LAYOUTS[layout](folder / "data")

@@ -132,7 +132,7 @@ def test_a_package_that_carries_a_gguf_file_is_found_by_its_name(made, tmp_path,
     learner.predict(asked(FIRST))
     wanted = said(learner.network, learner.template.tokenizer)
     home = tmp_path / "installed"
-    assert errors_of(LanguageLearner, base_model="small_model", **LORA) == CODES
+    assert errors_of(LanguageLearner, base_model="small_model", **LORA) == [("unreadable-file", "")]
     (home / "small.gguf").write_bytes(made[2].read_bytes())
     [info] = home.glob("*.dist-info")
     with (info / "RECORD").open("a") as record:
@@ -144,37 +144,32 @@ def test_a_package_that_carries_a_gguf_file_is_found_by_its_name(made, tmp_path,
 
 def test_unknown_target_modules_of_a_gguf_file_are_told_before_the_weights_are_read(made):
     learner = LanguageLearner(base_model=str(made[2]), **{**LORA, "target_modules": ["q_prj"]})
-    assert errors_of(learner.check_exam) == CODES
+    assert errors_of(learner.check_exam) == [("invalid-choice", "")]
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "why"),
+    ("content", "name", "code"),
     [
-        (None, "gone.gguf", "there is no file"),
-        (b"GGUX" + bytes(64), "broken.gguf", "can't be loaded"),
-        (b"{}", "model.bin", "is a file, but no GGUF file"),
+        (None, "gone.gguf", "missing-file"),
+        (b"GGUX" + bytes(64), "broken.gguf", "unreadable-file"),
+        (b"{}", "model.bin", "unreadable-file"),
     ],
 )
-def test_what_is_no_gguf_file_is_told(tmp_path, content, name, why):
+def test_what_is_no_gguf_file_is_told(tmp_path, content, name, code):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    assert (
-        errors_of(
-            lambda: LanguageLearner(
-                base_model=str(tmp_path / name), **{**LORA, "target_modules": ["q_proj"]}
-            ).check_exam()
-        )
-        == CODES
-    )
+    assert errors_of(
+        lambda: LanguageLearner(base_model=str(tmp_path / name), **{**LORA, "target_modules": ["q_proj"]}).check_exam()
+    ) == [(code, "")]
 
 
 def test_a_folder_with_two_gguf_files_is_told(made, tmp_path):
     for name in ("a.gguf", "b.gguf"):
         (tmp_path / name).write_bytes(b"")
-    assert errors_of(LanguageLearner, base_model=str(tmp_path), **LORA) == CODES
+    assert errors_of(LanguageLearner, base_model=str(tmp_path), **LORA) == [("unreadable-file", "")]
 
 
 def test_gguf_without_the_package_that_reads_it_is_told(made, monkeypatch):
     lacking = {"gguf", "accelerate"}
     monkeypatch.setattr(model_places, "find_spec", lambda name: None if name in lacking else object())
-    assert errors_of(LanguageLearner, base_model=str(made[2]), **LORA) == CODES
+    assert errors_of(LanguageLearner, base_model=str(made[2]), **LORA) == [("missing-package", "")]

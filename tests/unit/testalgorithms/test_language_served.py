@@ -31,28 +31,25 @@ def test_an_adapter_on_the_model_that_the_server_has_is_served_by_its_place_or_i
 
 
 @pytest.mark.parametrize(
-    "learner, where, message",
+    ("learner", "where"),
     [
-        (lambda: LanguageLearner(base_model="org/model"), {}, "tuning is 'full'.*Set tuning: lora"),
-        (lambda: MoELoRA(base_model="org/model"), {}, "tuning is 'moelora'"),
-        (lambda: OLoRA(base_model="org/model"), {}, "two adapters at once"),
-        (lambda: LanguageLearner(base_model="tiny", tuning="lora"), {}, "'tiny' is made for each case"),
-        (lambda: LanguageLearner(**OPTIONS), {"sees": True}, "'org/model' sees"),
-        (
-            lambda: LanguageLearner(**OPTIONS),
-            {"root": "org/other"},
-            "http://here:1 has loaded, 'org/other'.*vllm serve",
-        ),
+        (lambda: LanguageLearner(base_model="org/model"), {}),  # tuning: full
+        (lambda: MoELoRA(base_model="org/model"), {}),
+        (lambda: OLoRA(base_model="org/model"), {}),  # two adapters at once
+        (lambda: LanguageLearner(base_model="tiny", tuning="lora"), {}),
+        (lambda: LanguageLearner(**OPTIONS), {"sees": True}),
+        (lambda: LanguageLearner(**OPTIONS), {"root": "org/other"}),
     ],
+    ids=["full", "moelora", "olora", "tiny", "sees", "another model"],
 )
-def test_what_no_server_can_do_is_refused(learner, where, message):
-    assert errors_of(refused, learner(), **where) == CODES
+def test_what_no_server_can_do_is_refused(learner, where):
+    assert errors_of(refused, learner(), **where) == [("refused-arguments", "")]
 
 
 def test_a_gguf_file_is_refused(monkeypatch):
     learner = LanguageLearner(**OPTIONS)
     monkeypatch.setattr(served, "place_of", lambda name: SimpleNamespace(gguf="model.gguf", name=name))
-    assert errors_of(refused, learner) == CODES
+    assert errors_of(refused, learner) == [("refused-arguments", "")]
 
 
 @pytest.mark.parametrize("tuning", ["full", "lora"])

@@ -157,7 +157,7 @@ def test_blanks_before_signs_stay_as_the_model_said_them():
 
 
 def test_a_template_that_rewrites_history_is_refused_with_the_remedy():
-    assert errors_of(lambda: ChatTemplate(tokenizer(FORGETFUL)).encode(TWO_TURNS)) == CODES
+    assert errors_of(lambda: ChatTemplate(tokenizer(FORGETFUL)).encode(TWO_TURNS)) == [("refused-arguments", "")]
 
 
 def test_a_tokenizer_never_saw_later_rounds_and_spells_them_all_the_same():

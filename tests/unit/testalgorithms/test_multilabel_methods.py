@@ -125,10 +125,9 @@ def test_ocdm_keeps_what_brings_labels_closest_to_equal_shares():
 
 
 def test_an_exam_of_one_label_is_refused():
-    assert (
-        errors_of(lambda: MultilabelLearner().check_exam(kind="classification", shape=(32, 32, 3), num_classes=8))
-        == CODES
-    )
+    assert errors_of(
+        lambda: MultilabelLearner().check_exam(kind="classification", shape=(32, 32, 3), num_classes=8)
+    ) == [("refused-arguments", "")]
     MultilabelLearner().check_exam(kind="multilabel", shape=(32, 32, 3), num_classes=8)
 
 
@@ -136,4 +135,4 @@ def test_an_exam_of_one_label_is_refused():
     ("method", "how"), [(MultilabelFinetune, {"criterion": "bec"}), (MultilabelReplay, {"selection": "herding"})]
 )
 def test_options_that_several_labels_do_not_have_are_refused(method, how):
-    assert errors_of(method, **how) == CODES
+    assert errors_of(method, **how) == [("invalid-choice", "")]

@@ -107,7 +107,9 @@ def test_memories_hold_more_of_the_tail_than_the_stream(kind: type[memories.Memo
 @pytest.mark.parametrize("kind", [memories.DistributionMatchingMemory, memories.PartitioningReservoirMemory])
 def test_memories_of_no_capacity_and_labels_of_one_class_are_handled(kind: type[memories.Memory]) -> None:
     assert len(filled(kind(0), stream(20))) == 0
-    assert errors_of(lambda: kind(5).add(torch.arange(2), torch.tensor([0, 1]), torch.Generator())) == CODES
+    assert errors_of(lambda: kind(5).add(torch.arange(2), torch.tensor([0, 1]), torch.Generator())) == [
+        ("refused-arguments", "")
+    ]
 
 
 def test_prs_accepts_by_the_shares_of_a_samples_labels() -> None:

@@ -151,13 +151,15 @@ def test_who_is_cut_within_a_picture_is_skipped_and_counted():
 
 
 def test_marks_without_a_picture_are_refused(learner):
-    assert errors_of(learner.encode, [Conversation(("<image>\nWhat?",), ("red",))]) == CODES
-    assert errors_of(learner.encode, [Conversation(("What?",), ("<image>",))]) == CODES
+    assert errors_of(learner.encode, [Conversation(("<image>\nWhat?",), ("red",))]) == [("refused-arguments", "")]
+    assert errors_of(learner.encode, [Conversation(("What?",), ("<image>",))]) == [("refused-arguments", "")]
 
 
 def test_who_cannot_see_is_told_before_training():
-    assert errors_of(lambda: LanguageLearner(**SIZE).check_exam(conversations=[(FIRST.x, FIRST.y)])) == CODES
-    assert errors_of(lambda: LanguageLearner(**SIZE).train(FIRST)) == CODES
+    assert errors_of(lambda: LanguageLearner(**SIZE).check_exam(conversations=[(FIRST.x, FIRST.y)])) == [
+        ("refused-arguments", "")
+    ]
+    assert errors_of(lambda: LanguageLearner(**SIZE).train(FIRST)) == [("refused-arguments", "")]
     named = [{**one, "pictures": Pictures(map(Picture.of, one["pictures"])).named()} for one in FIRST.x]
     assert VisionLanguageLearner(**SIZE).check_exam(conversations=[(named, FIRST.y)]) == ""
 
@@ -228,9 +230,16 @@ def test_the_projector_has_a_learning_rate_of_its_own():
     assert max(step for name, step in steps.items() if name not in made.rates) == pytest.approx(1e-3, rel=0.1)
 
 
-@pytest.mark.parametrize("wrong", [{"projector": "thawed"}, {"vision": "blind"}, {"projector_learning_rate": 0}])
-def test_wrong_options_are_refused_by_name(wrong):
-    assert errors_of(VisionLanguageLearner, **wrong) == CODES
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"projector": "thawed"}, "invalid-choice"),
+        ({"vision": "blind"}, "invalid-choice"),
+        ({"projector_learning_rate": 0}, "out-of-range"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(wrong, code):
+    assert errors_of(VisionLanguageLearner, **wrong) == [(code, "")]
 
 
 def test_a_memory_counts_conversations_and_the_bytes_of_pixels_and_keeps_files(tmp_path):

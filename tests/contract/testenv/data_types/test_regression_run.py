@@ -55,6 +55,11 @@ metrics: [{name: MAE}, {name: R2}, {name: BWT, of: MAE}, {name: FWT, of: MAE}, {
 """
 
 
+@pytest.fixture(autouse=True)
+def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def job(
     folder: Path, testenv: str = TESTENV, plugin: str = PLUGIN, function: str = FUNCTION, score: str = "MAE"
 ) -> Path:
@@ -126,19 +131,19 @@ def test_a_cell_that_is_no_number_is_refused_with_its_line(tmp_path: Path) -> No
     metrics: [{name: MAE}]
     """
     for command in (ianvs.validate, ianvs.run):
-        assert errors_of(command, job(tmp_path, testenv)) == CODES
+        assert errors_of(command, job(tmp_path, testenv)) == [("invalid-record", "all.csv:3:1")]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "code"),
     family(
         [
-            ("y[12:] += 10", "y[2] = np.nan", r"y of train: sample 1 has nan; expected finite numbers"),
-            ('"test": (x[1::2]', '"classes": ["a"], "test": (x[1::2]', r"numbers to be estimated have no classes"),
+            ("y[12:] += 10", "y[2] = np.nan", "invalid-record"),
+            ('"test": (x[1::2]', '"classes": ["a"], "test": (x[1::2]', "invalid-record"),
         ]
     ),
 )
-def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str, new: str, code: str) -> None:
     path = job(tmp_path, function=edited(FUNCTION, old, new))
     for command in (ianvs.validate, ianvs.run):
         assert errors_of(command, path) == CODES
@@ -146,7 +151,7 @@ def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str,
 
 def test_numbers_are_no_classes_unless_the_type_is_said(tmp_path: Path) -> None:
     path = job(tmp_path, edited(TESTENV, ", data_type: regression", ""))
-    assert errors_of(ianvs.validate, path) == CODES
+    assert errors_of(ianvs.validate, path) == [("ambiguous-data", "mine.py:4:1")]
 
 
 @pytest.mark.slow
@@ -159,7 +164,7 @@ def test_scores_of_classes_are_refused_by_a_message_that_names_others(tmp_path: 
 
 def test_classes_can_not_arrive_over_time(tmp_path: Path) -> None:
     path = job(tmp_path, edited(TESTENV, "domain-incremental", "class-incremental, rounds: 2"))
-    assert errors_of(ianvs.run, path) == CODES
+    assert errors_of(ianvs.run, path) == [("invalid-scenario", "testenv.yaml:3:20")]
 
 
 @pytest.mark.parametrize(
@@ -178,28 +183,28 @@ def test_each_form_of_numbers_is_read(given: Any, held: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "code"),
     [
-        ([1, "x"], r"sample 1 has 'x'; expected a number, or a list of numbers"),
-        ([[1, 2], [3]], r"sample 1 has \[3\], another count of numbers"),
-        ([[1, 2], [3, np.inf]], r"sample 1 has inf"),
-        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\); expected numbers \(N,\) or \(N, D\)"),
-        ([1, None], r"sample 1 has (nan|None)"),
+        ([1, "x"], "invalid-record"),
+        ([[1, 2], [3]], "invalid-record"),
+        ([[1, 2], [3, np.inf]], "invalid-record"),
+        (np.zeros((2, 2, 2)), "invalid-record"),
+        ([1, None], "invalid-record"),
     ],
 )
-def test_other_labels_are_refused_with_sample_and_remedy(given: Any, message: str) -> None:
-    assert errors_of(lambda: Regression().read(given, None)) == CODES
+def test_other_labels_are_refused_with_sample_and_remedy(given: Any, code: str) -> None:
+    assert errors_of(lambda: Regression().read(given, None)) == [(code, "")]
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("said", "code"),
     [
-        ([[1, 2, 3]] * 2, r"P.predict\(\) returned int64 of shape \(2, 3\); expected numbers of shape \(2, 2\)"),
-        ([[1, 2]], r"returned shape \(1, 2\) for 2 samples"),
-        ([[1, 2], [3, np.nan]], r"returned nan for sample 1; expected finite numbers"),
-        ([["a", "b"]] * 2, r"returned <U1 of shape \(2, 2\)"),
+        ([[1, 2, 3]] * 2, "invalid-result"),
+        ([[1, 2]], "invalid-result"),
+        ([[1, 2], [3, np.nan]], "invalid-result"),
+        ([["a", "b"]] * 2, "invalid-result"),
     ],
 )
-def test_wrong_answers_are_refused(said: Any, message: str) -> None:
+def test_wrong_answers_are_refused(said: Any, code: str) -> None:
     asked = Part(Samples(np.zeros((2, 1)), np.zeros((2, 2)), np.empty(0, str)), np.arange(2))
-    assert errors_of(lambda: Regression().checker(asked, 0)(said, "P.predict()")) == CODES
+    assert errors_of(lambda: Regression().checker(asked, 0)(said, "P.predict()")) == [(code, "")]

@@ -52,7 +52,7 @@ def test_a_truth_is_refused_with_its_number(slip: str) -> None:
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_an_answer_is_refused_with_its_number(slip: str) -> None:
-    assert errors_of(checked_answers, [SURE, SURE | SLIPS[slip]], 2, 3, "predict") == [("broken-contract", "")]
+    assert errors_of(checked_answers, [SURE, SURE | SLIPS[slip]], 2, 3, "predict") == [("invalid-result", "")]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_flags_and_areas_of_truths_are_checked(wrong: dict[str, Any]) -> None:
     ],
 )
 def test_answers_of_another_form_are_refused(answers: Any) -> None:
-    assert errors_of(checked_answers, answers, 2, 3, "predict") == [("broken-contract", "")]
+    assert errors_of(checked_answers, answers, 2, 3, "predict") == [("invalid-result", "")]
 
 
 def test_a_truth_that_is_no_mapping_is_refused() -> None:

@@ -100,10 +100,9 @@ def test_exact_match_compares_texts():
 
 
 def test_exact_match_needs_labels():
-    assert (
-        errors_of(lambda: find("exact_match").function(EvaluationRecord(CLASSES, counts=np.eye(5, dtype=np.int64))))
-        == [("unfit-metric", "")]
-    )
+    assert errors_of(
+        lambda: find("exact_match").function(EvaluationRecord(CLASSES, counts=np.eye(5, dtype=np.int64)))
+    ) == [("unfit-metric", "")]
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, object])
@@ -154,11 +153,8 @@ def test_without_a_probe_its_accuracy_is_undefined():
 
 
 def test_a_probe_that_did_not_answer_every_sample_is_refused():
-    assert (
-        errors_of(
-            lambda: find("linear_probe_accuracy").function(
-                EvaluationRecord(CLASSES, np.zeros(3), np.zeros(3), probe=np.zeros(2))
-            )
+    assert errors_of(
+        lambda: find("linear_probe_accuracy").function(
+            EvaluationRecord(CLASSES, np.zeros(3), np.zeros(3), probe=np.zeros(2))
         )
-        == [("unfit-metric", "")]
-    )
+    ) == [("unfit-metric", "")]

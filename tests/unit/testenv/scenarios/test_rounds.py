@@ -69,7 +69,9 @@ def test_named_orders_of_classes():
     dataset = replace(dataset, classes=("dog", "cat", "cow"))
     exam = exam_of(dataset, "class-incremental", {"rounds": 3, "class_order": "alphabetical"})
     assert [r.name for r in exam.rounds] == ["cat", "cow", "dog"]
-    assert errors_of(exam_of, dataset, "class-incremental", {"rounds": 3, "class_order": "shuffled"}) == [("invalid-option", "")]
+    assert errors_of(exam_of, dataset, "class-incremental", {"rounds": 3, "class_order": "shuffled"}) == [
+        ("invalid-option", "")
+    ]
 
 
 @bounded
@@ -272,8 +274,12 @@ def test_domains_that_samples_do_not_know_are_cut_in_the_order_of_the_files():
 
 
 def test_a_domain_scenario_refuses_domains_that_samples_do_not_know():
-    assert errors_of(exam_of, dataset_of([0, 1] * 4, [0, 1] * 3), "domain-incremental", using=("CS", "SYN")) == [("invalid-scenario", "")]
+    assert errors_of(exam_of, dataset_of([0, 1] * 4, [0, 1] * 3), "domain-incremental", using=("CS", "SYN")) == [
+        ("invalid-scenario", "")
+    ]
 
 
 def test_more_parts_than_test_samples_are_refused():
-    assert errors_of(build_exam, dataset_of([0, 1] * 4, [0, 1]), None, using=("CS", "SYN", "CR")) == [("invalid-scenario", "")]
+    assert errors_of(build_exam, dataset_of([0, 1] * 4, [0, 1]), None, using=("CS", "SYN", "CR")) == [
+        ("invalid-scenario", "")
+    ]
