@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ianvs.base.errors import InvalidValue
+
 if TYPE_CHECKING:
     import torch
 

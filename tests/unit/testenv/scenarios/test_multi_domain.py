@@ -49,12 +49,12 @@ def test_samples_with_one_class_each_come_in_domains_too():
 
 
 def test_a_number_of_rounds_that_is_not_that_of_the_domains_is_refused():
-    assert recorded(check_scenario(ScenarioSpec("MDIL", {"rounds": 3}), None, ("a", "b"))) == CODES
-    assert errors_of(build_exam, scenes(), ScenarioSpec("MDIL", {"rounds": 3})) == CODES
+    assert recorded(check_scenario(ScenarioSpec("MDIL", {"rounds": 3}), None, ("a", "b"))) == [("round-count-conflict", "")]
+    assert errors_of(build_exam, scenes(), ScenarioSpec("MDIL", {"rounds": 3})) == [("invalid-scenario", "")]
 
 
 def test_data_without_domains_are_refused():
-    assert errors_of(build_exam, dataset_of([0, 1], [0]), ScenarioSpec("MDIL")) == CODES
+    assert errors_of(build_exam, dataset_of([0, 1], [0]), ScenarioSpec("MDIL")) == [("invalid-scenario", "")]
 
 
 def test_what_was_taught_before_a_test_sets_own_round():
