@@ -26,10 +26,10 @@ class TeacherForced(Question):
             array = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise PluginError(
-                f"{who} returned {type(found).__name__} ({error}): {wanted}.", code="broken-contract"
+                f"{who} returned {type(found).__name__} ({error}): {wanted}.", code="invalid-result"
             ) from None
         if array.shape != (samples, len(self.extras)):
-            raise PluginError(f"{who} returned shape {array.shape}: {wanted}.", code="broken-contract")
+            raise PluginError(f"{who} returned shape {array.shape}: {wanted}.", code="invalid-result")
         right, tokens, likelihood = array.T
         counts = array[:, :2]
         wrong = (
@@ -39,7 +39,7 @@ class TeacherForced(Question):
         if wrong.any():
             row = [float(value) for value in array[int(np.flatnonzero(wrong)[0])]]
             form = "whole numbers, the first not the larger, and the natural log of a probability, at most 0"
-            raise PluginError(f"{who} returned {row} for a conversation: {wanted}; {form}.", code="broken-contract")
+            raise PluginError(f"{who} returned {row} for a conversation: {wanted}; {form}.", code="invalid-result")
         return array
 
     def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:

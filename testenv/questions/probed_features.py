@@ -23,10 +23,10 @@ class LinearProbe(Question):
         array = np.asarray(on_host(found), dtype=np.float32)
         if array.ndim != 2 or len(array) != samples:
             raise PluginError(
-                f"{who} returned shape {array.shape}: return (N, D), N = {samples}.", code="broken-contract"
+                f"{who} returned shape {array.shape}: return (N, D), N = {samples}.", code="invalid-result"
             )
         if not np.isfinite(array).all():
-            raise PluginError(f"{who} returned numbers that are infinite or nan.", code="broken-contract")
+            raise PluginError(f"{who} returned numbers that are infinite or nan.", code="invalid-result")
         return array
 
     def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:

@@ -34,13 +34,13 @@ class TaskScores(Question):
             form = f"{array.dtype} {array.shape}"
             raise PluginError(
                 f"{who} returned {form}: return ({samples}, {classes}) numbers, one for each class.",
-                code="broken-contract",
+                code="invalid-result",
             )
         scores = array.astype(np.float32)
         if np.isnan(scores).any() or np.isposinf(scores).any():
             raise PluginError(
                 f"{who} returned nan or infinity: the higher a score the likelier, -inf for never.",
-                code="broken-contract",
+                code="invalid-result",
             )
         return scores
 

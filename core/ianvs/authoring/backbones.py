@@ -236,7 +236,8 @@ def _package(name: str, extra: str) -> ModuleType:
 def _unknown(said: str, name: str, known: Sequence[str]) -> PluginError:
     return PluginError(
         f"weights '{said}' of network '{name}' are not known.{closest(said, known)} There are: {one_line(known)}; or "
-        "the path of a file, or an installed package that carries one."
+        "the path of a file, or an installed package that carries one.",
+        code="invalid-choice",
     )
 
 
@@ -244,5 +245,6 @@ def _absent(name: str, said: str, source: str, file: Path | None) -> PluginError
     placed = "Set `weights:` to a file" if file is None else f"Put the file at {file}, set `weights:` to a file"
     return PluginError(
         f"weights '{said}' of network '{name}' are not on this machine, and nothing is downloaded unasked. {placed}, "
-        f"or set `download: true`. They come from {source}"
+        f"or set `download: true`. They come from {source}",
+        code="missing-file",
     )

@@ -54,7 +54,7 @@ class ReplayLearner(TorchLearner):
         if fill != "after_round" and selection in ("per_round", "herding"):
             raise PluginError(
                 f"a memory with selection '{selection}' is filled after each round: set `fill: after_round`.",
-                code="refused-arguments",
+                code="conflicting-keys",
             )
         if replay_batch is not None and replay_batch < 1:
             raise PluginError(

@@ -129,5 +129,6 @@ def _file_digest(path: Path, size: int) -> str:
 def _unreadable(path: Path, error: OSError) -> IanvsError:
     return IanvsError(
         f"{shown_path(path)} can't be read: {error.strerror}. Nothing was written. "
-        "Make it readable, or remove it if it is yours: the next run makes it again."
+        "Make it readable, or remove it if it is yours: the next run makes it again.",
+        code="unreadable-file",
     )

@@ -97,7 +97,7 @@ def checked_scores(found: object, samples: int, classes: int, where: str) -> NDA
     scores = one_for_each(found, samples, where, expected)
     if scores.shape != (samples, classes) or scores.dtype.kind not in "biuf":
         raise PluginError(
-            f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.", code="broken-contract"
+            f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.", code="invalid-result"
         )
     exact = np.result_type(scores.dtype, np.float32) == np.float32
     scores = scores.astype(np.float32 if exact else np.float64, copy=False)
@@ -107,7 +107,7 @@ def checked_scores(found: object, samples: int, classes: int, where: str) -> NDA
         raise PluginError(
             f"{where} returned {scores[n, c]} for class {c} of sample {n}; scores are finite, or -inf for what is "
             "never answered.",
-            code="broken-contract",
+            code="invalid-result",
         )
     return scores
 

@@ -62,12 +62,12 @@ def _checked(found: object, shape: tuple[int, ...], where: str) -> Numbers:
     if array.shape != shape or array.dtype.kind not in "biuf":
         raise PluginError(
             f"{where} returned {array.dtype} of shape {array.shape}; expected numbers of shape {shape}.",
-            code="broken-contract",
+            code="invalid-result",
         )
     numbers = array.astype(np.float64)
     if (wrong := _first_not_finite(numbers)) is not None:
         raise PluginError(
-            f"{where} returned {wrong[1]} for sample {wrong[0]}; expected finite numbers.", code="broken-contract"
+            f"{where} returned {wrong[1]} for sample {wrong[0]}; expected finite numbers.", code="invalid-result"
         )
     return numbers
 

@@ -9,7 +9,7 @@ from ianvs.authoring import TorchLearner, body_and_head
 from ianvs.authoring.backbones import from_library, library_model
 from ianvs.authoring.networks import build_network
 from ianvs.authoring.weight_files import find_weights, fit, read_weights
-from ianvs.base.errors import PluginError
+from tests.errors import errors_of, printed
 from tests.unit.authoring.test_learner import CONTEXT, Vectors, taught
 
 PICTURES = (3, 32, 32)
@@ -77,8 +77,7 @@ def test_the_body_is_the_librarys_network_without_its_last_layer():
 
 
 def test_a_network_without_a_linear_head_is_refused():
-    with pytest.raises(PluginError, match=r"squeezenet1_1.*can't be replaced"):
-        build_network("squeezenet1_1", PICTURES, 5)
+    assert errors_of(build_network, "squeezenet1_1", PICTURES, 5) == [("refused-arguments", "")]
 
 
 def test_grey_pictures_are_three_equal_channels_to_a_trained_network(resnet_file):
@@ -102,8 +101,7 @@ def test_the_folder_of_a_hugging_face_model_is_a_network(tiny_vit):
 
 def test_a_name_of_timm_that_is_not_there_is_refused_with_the_closest():
     pytest.importorskip("timm")
-    with pytest.raises(PluginError, match=r"timm has no network 'tf_efficientnet_lite9'.*tf_efficientnet_lite"):
-        build_network("timm/tf_efficientnet_lite9", PICTURES, 5)
+    assert errors_of(build_network, "timm/tf_efficientnet_lite9", PICTURES, 5) == [("invalid-choice", "")]
 
 
 def test_real_weights_of_efficientnet_lite_give_the_logits_of_the_package_that_they_were_made_for():
@@ -126,8 +124,9 @@ def test_real_weights_of_efficientnet_lite_give_the_logits_of_the_package_that_t
 def test_weights_of_torchvision_are_looked_for_on_this_machine_and_the_error_says_where(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     learner = TorchLearner(network="resnet18", weights="DEFAULT")
-    with pytest.raises(PluginError, match=r"checkpoints/resnet18-f37072fd.pth.*download: true.*download.pytorch.org"):
-        learner.check_exam(kind="classification", shape=(32, 32, 3), num_classes=4)
+    assert errors_of(learner.check_exam, kind="classification", shape=(32, 32, 3), num_classes=4) == [
+        ("missing-file", "")
+    ]
 
 
 def test_a_file_in_torchs_cache_is_found_by_the_name_of_its_weights(tmp_path, monkeypatch, resnet_file):
@@ -142,18 +141,19 @@ def test_a_file_in_torchs_cache_is_found_by_the_name_of_its_weights(tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    "said, words",
+    "said, code",
     [
-        ("IMAGENET1K_V3", "IMAGENET1K_V1"),
-        ("nowhere/x.pth", "no such file"),
-        ("json", "should hold one file of weights"),
+        ("IMAGENET1K_V3", "invalid-choice"),
+        ("nowhere/x.pth", "missing-file"),
+        ("json", "refused-arguments"),
     ],
 )
-def test_weights_that_are_not_there_are_refused(said, words):
-    with pytest.raises(PluginError, match=words):
-        TorchLearner(network="resnet18", weights=said).check_exam(
+def test_weights_that_are_not_there_are_refused(said, code):
+    assert errors_of(
+        lambda: TorchLearner(network="resnet18", weights=said).check_exam(
             kind="classification", shape=(32, 32, 3), num_classes=4
         )
+    ) == [(code, "")]
 
 
 @pytest.mark.parametrize("wrap", [lambda s: s, lambda s: {"epoch": 3, "state_dict": s}, lambda s: {"model": s},
@@ -174,11 +174,9 @@ def test_safetensors_are_read(tmp_path):
 
 def test_a_file_without_tensors_is_refused(tmp_path):
     torch.save({"epoch": 3}, tmp_path / "some.pth")
-    with pytest.raises(PluginError, match=r"holds no tensors by name"):
-        read_weights(tmp_path / "some.pth")
+    assert errors_of(read_weights, tmp_path / "some.pth") == [("unreadable-file", "")]
     (tmp_path / "text.pth").write_text("weights")
-    with pytest.raises(PluginError, match=r"can't be read as weights"):
-        read_weights(tmp_path / "text.pth")
+    assert errors_of(read_weights, tmp_path / "text.pth") == [("unreadable-file", "")]
 
 
 def test_what_does_not_fit_is_said_and_the_rest_is_taken():
@@ -186,9 +184,8 @@ def test_what_does_not_fit_is_said_and_the_rest_is_taken():
     other = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 5), nn.Linear(5, 1))
     said, _ = fit(network, other.state_dict(), "file.pth")
     assert torch.equal(network[0].weight, other[0].weight)
-    assert "1.weight (5, 4) for (2, 4)" in said and "2.weight" in said
-    with pytest.raises(PluginError, match=r"nothing in file.pth fits"):
-        fit(nn.Linear(9, 9), other.state_dict(), "file.pth")
+    printed(said)
+    assert errors_of(fit, nn.Linear(9, 9), other.state_dict(), "file.pth") == [("refused-arguments", "")]
 
 
 # Frozen, low-rank, and what a case stores.
@@ -217,8 +214,7 @@ def test_a_case_does_not_go_on_with_another_file_of_weights(tmp_path, resnet_fil
     state["conv1.weight"][0, 0, 0, 0] += 1
     torch.save(state, tmp_path / "other.pth")
     resumed = TorchLearner(network="resnet18", weights=str(tmp_path / "other.pth"), frozen=True, epochs=1)
-    with pytest.raises(PluginError, match=r"Use the same network and the same file"):
-        resumed.load(written)
+    assert errors_of(resumed.load, written) == [("refused-arguments", "")]
 
 
 def test_a_frozen_network_with_random_weights_is_stored_as_a_whole(tmp_path):
@@ -270,8 +266,11 @@ def test_a_low_rank_change_is_alpha_over_r_times_b_a():
 
 
 def test_low_rank_changes_of_a_network_without_matrices_are_refused():
-    with pytest.raises(PluginError, match=r"lora_rank is for networks with linear layers"):
-        TorchLearner(network="resnet", lora_rank=2).check_exam(kind="classification", shape=(8, 8, 3), num_classes=4)
+    assert errors_of(
+        lambda: TorchLearner(network="resnet", lora_rank=2).check_exam(
+            kind="classification", shape=(8, 8, 3), num_classes=4
+        )
+    ) == [("refused-arguments", "")]
 
 
 # The initial model.
@@ -287,14 +286,14 @@ def test_a_plain_state_dict_is_an_initial_model_with_its_head_where_that_fits(re
     other.load(resnet_file)
     other.predict(pictures(labelled=False), num_classes=4)
     assert torch.equal(other.network[0].model.conv1.weight, read_weights(resnet_file)["conv1.weight"])
-    assert "the head 'fc' is not used" in other.remark
+    assert "'fc'" in other.remark
+    printed(other.remark)
 
 
 def test_an_initial_model_of_another_network_is_an_error_that_names_both(resnet_file):
     learner = TorchLearner(network="mlp")
     learner.load(resnet_file)
-    with pytest.raises(PluginError, match=r"nothing in the initial model fits.*conv1.weight.*1.weight"):
-        learner.predict(Vectors(labelled=False), **CONTEXT)
+    assert errors_of(learner.predict, Vectors(labelled=False), **CONTEXT) == [("refused-arguments", "")]
 
 
 def test_a_case_that_is_resumed_starts_again_from_the_same_initial_model(tmp_path):
@@ -324,8 +323,9 @@ def test_pictures_of_another_size_are_brought_to_picture_size():
 
 def test_a_size_that_a_network_can_not_take_is_refused_before_training(tiny_vit):
     learner = TorchLearner(network=str(tiny_vit), weights=str(tiny_vit))
-    with pytest.raises(PluginError, match=r"can't take pictures of 28x28 pixels.*picture_size"):
-        learner.check_exam(kind="classification", shape=(28, 28, 3), num_classes=4)
+    assert errors_of(learner.check_exam, kind="classification", shape=(28, 28, 3), num_classes=4) == [
+        ("refused-arguments", "")
+    ]
     TorchLearner(network=str(tiny_vit), weights=str(tiny_vit), picture_size=32).check_exam(
         kind="classification", shape=(28, 28, 3), num_classes=4
     )
@@ -333,8 +333,7 @@ def test_a_size_that_a_network_can_not_take_is_refused_before_training(tiny_vit)
 
 @pytest.mark.parametrize("size", [0, [3], [4, -1], "large"])
 def test_a_picture_size_that_is_none_is_refused(size):
-    with pytest.raises(PluginError, match=r"picture_size"):
-        TorchLearner(picture_size=size)
+    assert errors_of(TorchLearner, picture_size=size) == [("out-of-range", "")]
 
 
 # The scale of values.
@@ -378,14 +377,18 @@ def test_the_first_round_sets_a_scale_that_stays_and_is_saved(tmp_path, dtype, s
 
 
 @pytest.mark.parametrize(
-    "scale", ["standart", {"mean": [0.5]}, {"mean": [0.5], "std": [0.0]}, {"mean": [1, 2], "std": [1]}]
+    ("scale", "code"),
+    [
+        ("standart", "invalid-choice"),
+        ({"mean": [0.5]}, "invalid-choice"),
+        ({"mean": [0.5], "std": [0.0]}, "refused-arguments"),
+        ({"mean": [1, 2], "std": [1]}, "refused-arguments"),
+    ],
 )
-def test_a_scale_that_makes_no_sense_is_refused(scale):
-    with pytest.raises(PluginError, match=r"scale"):
-        TorchLearner(scale=scale)
+def test_a_scale_that_makes_no_sense_is_refused(scale, code):
+    assert errors_of(TorchLearner, scale=scale) == [(code, "")]
 
 
 def test_more_numbers_than_channels_are_refused():
     learner = TorchLearner(scale={"mean": [0.1, 0.2], "std": [1.0, 1.0]})
-    with pytest.raises(PluginError, match=r"scale gives 2 numbers"):
-        learner.prepare(raw())
+    assert errors_of(learner.prepare, raw()) == [("refused-arguments", "")]

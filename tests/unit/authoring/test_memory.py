@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ianvs.authoring import ReplayLearner, ReservoirMemory
 from ianvs.authoring.randomness import torch_generator
-from ianvs.base.errors import PluginError
+from tests.errors import errors_of
 
 ASKED = (3, 8, 1, 50, 12)  # old samples, in the steps of an epoch
 
@@ -79,8 +79,7 @@ def test_a_restored_memory_goes_on_as_the_first_would():
 
 
 def test_a_negative_capacity_is_refused():
-    with pytest.raises(PluginError, match="can't be -1"):
-        ReservoirMemory(-1)
+    assert errors_of(ReservoirMemory, -1) == [("out-of-range", "")]
 
 
 @pytest.mark.parametrize("in_place", [False, True])

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from PIL import Image
 
-from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import read_part
 from ianvs.testenv.datasets.downloads.preparers import PREPARERS, prepare
+from tests.errors import errors_of, printed
 from tests.unit.datasets import trees
 
 TREES: dict[str, Callable[[Path], Path]] = {
@@ -123,7 +123,7 @@ def test_cloud_robotics_takes_all_scenes_and_says_which_split_is_left_over(tmp_p
 
     assert one.counts == {"train": 4, "test": 2}
     assert {line[1].split("/")[4] for line in index(tmp_path / "out", "train")} == {"20220420_front", "20220420_garden"}
-    assert "the pictures of 'val' are in neither index" in one.warnings
+    printed("\n".join(one.warnings))
 
 
 def test_idd_in_the_classes_of_cityscapes(tmp_path: Path):
@@ -150,15 +150,14 @@ def test_pixels_are_counted_by_class_and_absent_classes_are_told(tmp_path: Path)
 
     pixels = provenance(tmp_path / "out")["pixels"]["train"]
     assert {name: count for name, count in pixels.items() if count} == {"road": 512, "car": 256, "ignored": 256}
-    assert any("no pixel of the train part is sidewalk, building" in warning for warning in one.warnings)
+    printed("\n".join(one.warnings))
 
 
 def test_a_picture_without_labels_is_named(tmp_path: Path):
     root = trees.cityscapes(tmp_path / "cs")
     (root / "gtFine/train/ulm/ulm_000007_000019_gtFine_labelTrainIds.png").unlink()
 
-    with pytest.raises(DataError, match=r"ulm_000007_000019_leftImg8bit\.png: has no label picture .*--skip-missing"):
-        prepare("cityscapes", root, tmp_path / "out")
+    assert errors_of(prepare, "cityscapes", root, tmp_path / "out") == [("damaged-dataset", "")]
     assert not (tmp_path / "out/train-index.txt").exists()
 
 
@@ -166,8 +165,7 @@ def test_labels_without_a_picture_are_named(tmp_path: Path):
     root = trees.bdd100k(tmp_path / "bdd")
     (root / "seg/images/train/00054602.jpg").unlink()
 
-    with pytest.raises(DataError, match=r"00054602_train_id\.png: has no picture"):
-        prepare("bdd100k", root, tmp_path / "out")
+    assert errors_of(prepare, "bdd100k", root, tmp_path / "out") == [("damaged-dataset", "")]
 
 
 def test_a_missing_pair_can_be_left_out_and_is_told(tmp_path: Path):
@@ -176,25 +174,24 @@ def test_a_missing_pair_can_be_left_out_and_is_told(tmp_path: Path):
 
     (one,) = prepare("synthia", root, tmp_path / "out", skip_missing=True)
     assert sum(one.counts.values()) == 9
-    assert any("0000004.png: has no label picture" in warning for warning in one.warnings)
+    assert any("0000004.png" in warning for warning in one.warnings)
 
 
 @pytest.mark.parametrize(
-    ("name", "tree", "message"),
+    ("name", "tree", "code"),
     [
-        ("cityscapes", lambda root: trees.cityscapes(root, ids=[0, 20]), r"TrainIds\.png: holds the label 20 at 256"),
-        ("cityscapes", lambda root: trees.cityscapes(root, "labelIds", [7, 40]), r"labelIds\.png: holds the label 40"),
-        ("synthia", lambda root: trees.synthia(root, ids=[3, 23]), r"\d{7}\.png: holds the label 23 .* 0 to 22"),
-        ("synthia", lambda root: trees.synthia(root, ids=[3, 259]), r"\d{7}\.png: holds the label 259"),
-        ("cloud_robotics", lambda root: trees.cloud_robotics(root, [31]), r"TrainIds\.png: holds the label 31"),
-        ("idd", lambda root: trees.idd(root, [27]), r"level3Ids\.png: holds the label 27 .* 0 to 25, or 255"),
+        ("cityscapes", lambda root: trees.cityscapes(root, ids=[0, 20]), "invalid-record"),
+        ("cityscapes", lambda root: trees.cityscapes(root, "labelIds", [7, 40]), "invalid-record"),
+        ("synthia", lambda root: trees.synthia(root, ids=[3, 23]), "invalid-record"),
+        ("synthia", lambda root: trees.synthia(root, ids=[3, 259]), "invalid-record"),
+        ("cloud_robotics", lambda root: trees.cloud_robotics(root, [31]), "invalid-record"),
+        ("idd", lambda root: trees.idd(root, [27]), "invalid-record"),
     ],
 )
 def test_a_label_outside_the_list_is_named_with_its_file(
-    name: str, tree: Callable[[Path], Path], message: str, tmp_path: Path
+    name: str, tree: Callable[[Path], Path], code: str, tmp_path: Path
 ):
-    with pytest.raises(DataError, match=message):
-        prepare(name, tree(tmp_path / "download"), tmp_path / "out")
+    assert errors_of(prepare, name, tree(tmp_path / "download"), tmp_path / "out") == [(code, "")]
     assert not (tmp_path / "out/train-index.txt").exists()
 
 
@@ -202,27 +199,22 @@ def test_labels_of_another_size_than_their_picture_are_named(tmp_path: Path):
     root = trees.cityscapes(tmp_path / "cs")
     trees.picture(root / "leftImg8bit/val/munster/munster_000001_000019_leftImg8bit.png", (32, 64))
 
-    with pytest.raises(DataError, match=r"munster_000001_000019_gtFine_labelTrainIds\.png: is 16x32 .* is 32x64"):
-        prepare("cityscapes", root, tmp_path / "out")
+    assert errors_of(prepare, "cityscapes", root, tmp_path / "out") == [("invalid-record", "")]
 
 
 def test_a_coloured_label_picture_and_a_damaged_one_are_named(tmp_path: Path):
     root = trees.bdd100k(tmp_path / "bdd")
     label = root / "seg/labels/val/7d06fefd_train_id.png"
     trees.picture(label)
-    with pytest.raises(DataError, match=r"7d06fefd_train_id\.png: is a colour picture \(RGB\)"):
-        prepare("bdd100k", root, tmp_path / "out")
+    assert errors_of(prepare, "bdd100k", root, tmp_path / "out") == [("invalid-record", "")]
     label.write_bytes(b"not a picture at all, but long enough")
-    with pytest.raises(DataError, match=r"7d06fefd_train_id\.png: can't be decoded"):
-        prepare("bdd100k", root, tmp_path / "out")
+    assert errors_of(prepare, "bdd100k", root, tmp_path / "out") == [("unreadable-data", "")]
 
 
 def test_a_wrong_root_says_what_is_there(tmp_path: Path):
     trees.cityscapes(tmp_path / "downloads/cs")
-    with pytest.raises(DataError, match="there is no folder 'leftImg8bit' in it, only cs"):
-        prepare("cityscapes", tmp_path / "downloads", tmp_path / "out")
-    with pytest.raises(DataError, match=r"nowhere: there is no such folder"):
-        prepare("cityscapes", tmp_path / "nowhere", tmp_path / "out")
+    assert errors_of(prepare, "cityscapes", tmp_path / "downloads", tmp_path / "out") == [("damaged-dataset", "")]
+    assert errors_of(prepare, "cityscapes", tmp_path / "nowhere", tmp_path / "out") == [("missing-file", "")]
 
 
 def test_a_sequence_of_camvid_without_test_pictures_is_named(tmp_path: Path):
@@ -230,16 +222,14 @@ def test_a_sequence_of_camvid_without_test_pictures_is_named(tmp_path: Path):
     for path in (root / "rgb/test/0001TP", root / "gt/test/0001TP"):
         for file in path.iterdir():
             file.unlink()
-    with pytest.raises(DataError, match="the sequence 0001TP has pictures in train, none in test"):
-        prepare("camvid", root, tmp_path / "out")
+    assert errors_of(prepare, "camvid", root, tmp_path / "out") == [("damaged-dataset", "")]
 
 
 def test_an_index_that_came_with_the_data_is_not_overwritten(tmp_path: Path):
     root = trees.camvid(tmp_path / "camvid")
     (root / "train-index.txt").write_text("theirs")
 
-    with pytest.raises(DataError, match=r"train-index\.txt: is there already"):
-        prepare("camvid", root, root)
+    assert errors_of(prepare, "camvid", root, root) == [("existing-output", "")]
     assert (root / "train-index.txt").read_text() == "theirs"
 
 
@@ -263,7 +253,5 @@ def test_an_index_beside_its_data_can_be_moved_with_them(tmp_path: Path):
 
 
 def test_unknown_names_and_options_are_told_with_the_closest_known_one(tmp_path: Path):
-    with pytest.raises(DataError, match=r"no preparer 'cityscape'\. Did you mean 'cityscapes'\?"):
-        prepare("cityscape", tmp_path, tmp_path / "out")
-    with pytest.raises(DataError, match=r"cityscapes has no option 'seed'"):
-        prepare("cityscapes", tmp_path, tmp_path / "out", seed=1)
+    assert errors_of(prepare, "cityscape", tmp_path, tmp_path / "out") == [("invalid-choice", "")]
+    assert errors_of(prepare, "cityscapes", tmp_path, tmp_path / "out", seed=1) == [("unknown-option", "")]

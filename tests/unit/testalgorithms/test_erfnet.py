@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
 from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, OwnResidual, Residual, Upsampler
 from ianvs.testalgorithms.nets.erfnet_import import author_names
+from tests.errors import errors_of
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "mdil.json").read_text())
 TINY = ErfNetShape(channels=(4, 6, 8), blocks=1, dilations=(2,), decoder_blocks=1)
@@ -200,16 +200,11 @@ def test_a_domain_depends_on_shared_tensors_and_its_own():
 def test_slips_are_explained():
     network = ErfNet([3], TINY, adapters=True)
     for domain in (-1, 1):
-        with pytest.raises(PluginError, match=f"domain {domain}, but it has 1"):
-            network(torch.rand(1, 3, 16, 24), domain)
-    with pytest.raises(PluginError, match="three rising numbers"):
-        ErfNetShape(channels=(16, 16, 32))
-    with pytest.raises(PluginError, match="at least one class"):
-        network.add_domain(0)
-    with pytest.raises(PluginError, match="probabilities"):
-        ErfNetShape(dropout=(0.3, 1.5))
-    with pytest.raises(PluginError, match="dilation is at least 1"):
-        ErfNetShape(dilations=(0,))
+        assert errors_of(network, torch.rand(1, 3, 16, 24), domain) == [("refused-arguments", "")]
+    assert errors_of(ErfNetShape, channels=(16, 16, 32)) == [("out-of-range", "")]
+    assert errors_of(network.add_domain, 0) == [("out-of-range", "")]
+    assert errors_of(ErfNetShape, dropout=(0.3, 1.5)) == [("out-of-range", "")]
+    assert errors_of(ErfNetShape, dilations=(0,)) == [("out-of-range", "")]
 
 
 def test_pictures_of_any_size_are_padded_by_their_last_row_and_column_and_the_answer_is_cropped():

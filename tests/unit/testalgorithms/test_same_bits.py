@@ -1,7 +1,6 @@
 """Ours against a plain PyTorch loop: the same weights, predictions and scores, bit for bit, on the CPU.
 
-tests/nightly/conformance compares all methods, within 1e-6; here are photographs on a residual network, and options of
-SGD.
+tests/nightly/conformance compares all methods, within 1e-6; here are photographs on a residual network, and SGD's settings.
 """
 
 import numpy as np

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ianvs.base.errors import InvalidValue
+
 if TYPE_CHECKING:
     import torch
 
@@ -53,9 +55,10 @@ def class_indices(
         y_pred = np.where(y_pred == -1, num_classes, y_pred)
     predicted = _class_indices(y_pred, num_classes + none, "prediction")
     if truth.shape != predicted.shape:
-        raise ValueError(
+        raise InvalidValue(
             f"labels have shape {truth.shape}, predictions {predicted.shape}; there must be one prediction, a class "
-            "index, for each label"
+            "index, for each label",
+            "invalid-result",
         )
     return truth, predicted
 
@@ -94,13 +97,17 @@ def _class_indices(values: ArrayLike, num_classes: int, what: str) -> NDArray[np
         if array.dtype == object:
             array = np.asarray(array.tolist())
     except ValueError as error:
-        raise ValueError(f"{what}s don't form an array: {error}. {_expected(num_classes)}") from error
+        raise InvalidValue(
+            f"{what}s don't form an array: {error}. {_expected(num_classes)}", "invalid-result"
+        ) from error
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "biuf":
         first = array.ravel()[:1].tolist()[0]
         kind = {"U": "text", "S": "bytes", "c": "complex numbers", "O": "objects"}.get(array.dtype.kind, array.dtype)
-        raise ValueError(f"{what}s are {kind}, not class indices: {first!r}. {_expected(num_classes)}")
+        raise InvalidValue(
+            f"{what}s are {kind}, not class indices: {first!r}. {_expected(num_classes)}", "invalid-result"
+        )
     if array.dtype.kind == "f":
         _refuse(array, ~(np.isfinite(array) & (array == np.floor(array))), what, num_classes)
     if array.min() < 0 or array.max() >= num_classes:
@@ -113,9 +120,10 @@ def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], what: str, num_classe
     if len(positions):
         first = tuple(int(index) for index in positions[0])
         where = f"sample {first[0]}" if len(first) == 1 else f"position {first}"
-        raise ValueError(
+        raise InvalidValue(
             f"{what} of {where} is {array[first].item()}, no class index ({len(positions)} such {what}s). "
-            + _expected(num_classes)
+            + _expected(num_classes),
+            "invalid-result",
         )
 
 

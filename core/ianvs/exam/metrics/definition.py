@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import PluginError, closest
+from ianvs.base.errors import InvalidValue, PluginError, closest
 from ianvs.base.types import Curve, ScoreMatrix
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.exam.metrics.stream_record import StreamRecord
@@ -175,7 +175,7 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
             return None
         reference = np.asarray(reference, dtype=np.float64)
         if reference.shape != (R.shape[1],):
-            raise ValueError(
+            raise InvalidValue(
                 f"`{name}` has shape {reference.shape}; one score for each of {R.shape[1]} test sets fits R"
             )
         arguments.append(reference)
@@ -188,12 +188,14 @@ def _checked(curve: Curve, tests: int) -> Curve:
     scores = np.asarray(curve.scores, dtype=np.float64)
     shapes = {samples.shape, begun.shape, ended.shape, scores.shape[:1]}
     if len(shapes) > 1 or scores.ndim != 2 or scores.shape[1] != tests:
-        raise ValueError(
+        raise InvalidValue(
             f"a curve of E examinations on {tests} test sets has samples, begun, ended (E,) and scores (E, {tests}); "
             f"these are {samples.shape}, {begun.shape}, {ended.shape} and {scores.shape}"
         )
     if any((np.diff(part) < 0).any() for part in (samples, begun, ended)) or (begun < ended).any():
-        raise ValueError("a curve is in the order of time: samples, begun and ended never fall, begun is never < ended")
+        raise InvalidValue(
+            "a curve is in the order of time: samples, begun and ended never fall, begun is never < ended"
+        )
     return Curve(samples, begun, ended, scores)
 
 

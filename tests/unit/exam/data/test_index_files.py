@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.base.errors import Location
+from ianvs.base.errors import DataError, Place
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.sources import read_part
-from tests.errors import Found, errors_of, recorded
 from tests.unit.exam.data.pictures import two_classes, write_index, write_picture
 
 
@@ -19,8 +18,10 @@ def listed(source: SourceSpec, **settings: object):
     return read_part(DatasetSpec(train=(source,), **settings), "train")  # type: ignore[arg-type]
 
 
-def refusal(source: SourceSpec, **settings: object) -> list[Found]:
-    return errors_of(listed, source, **settings)
+def refusal(source: SourceSpec, **settings: object) -> str:
+    with pytest.raises(DataError) as caught:
+        listed(source, **settings)
+    return str(caught.value)
 
 
 def test_paths_are_relative_to_the_index_file(tmp_path, monkeypatch):
@@ -76,48 +77,52 @@ def test_blank_lines_are_skipped_and_lines_keep_their_number(tmp_path):
 def test_missing_pictures_are_counted_and_the_first_are_named(tmp_path):
     write_picture(tmp_path / "a.png")
     source = write_index(tmp_path, ["a.png cat", *[f"gone{i}.png cat" for i in range(7)]])
-    assert refusal(source) == [("missing-file", "index.txt:2:1")]
+    message = refusal(source)
+    assert f"{source.path}:2" in message
+    assert "7 of 8 pictures can't be found: gone0.png, gone1.png, gone2.png, ..." in message
+    assert "`root`" in message
 
 
 def test_a_line_with_one_token_is_refused_with_its_line(tmp_path):
     write_picture(tmp_path / "a.png")
     source = write_index(tmp_path, ["a.png cat", "a.png"])
-    assert refusal(source) == [("invalid-record", "index.txt:2:1")]
+    message = refusal(source)
+    assert f"{source.path}:2:1" in message
+    assert "expected a sample's path and its label" in message
 
 
 def test_every_bad_line_is_counted_but_only_some_are_shown(tmp_path):
-    assert refusal(write_index(tmp_path, ["a.png"] * 9)) == [
-        ("invalid-record", "index.txt:1:1"),
-        ("invalid-record", "index.txt:2:1"),
-        ("invalid-record", "index.txt:3:1"),
-        ("invalid-record", "index.txt:4:1"),
-        ("invalid-record", "index.txt:5:1"),
-    ]
+    message = refusal(write_index(tmp_path, ["a.png"] * 9))
+    assert len(message.splitlines()) == 5
+    assert "4 more lines" in message
 
 
 def test_labels_of_two_kinds_are_refused_where_they_change(tmp_path):
     write_picture(tmp_path / "a.png")
     source = write_index(tmp_path, ["a.png a.png", "a.png cat"])
-    assert refusal(source) == [("mismatched-data", "index.txt:2:1")]
+    assert f"{source.path}:2:1: the label 'cat' is a class" in refusal(source)
 
 
 def test_an_open_quote_is_refused(tmp_path):
-    assert refusal(write_index(tmp_path, ['"a.png cat'])) == [("invalid-record", "index.txt:1:1")]
+    assert "double quote" in refusal(write_index(tmp_path, ['"a.png cat']))
 
 
 def test_an_empty_index_is_refused(tmp_path):
-    assert refusal(write_index(tmp_path, ["", "  "])) == [("empty-dataset", "index.txt")]
+    assert "is empty" in refusal(write_index(tmp_path, ["", "  "]))
 
 
 def test_an_absent_index_is_a_problem_at_its_place_in_the_yaml(tmp_path):
-    place = Location(Path("testenv.yaml"), 4, 12)
+    place = Place(Path("testenv.yaml"), 4, 12)
     spec = DatasetSpec(train=(SourceSpec(tmp_path / "no.txt", "index", place=place),), test=())
-    assert recorded(data.checked(spec).problems) == [("missing-file", "testenv.yaml:4:12"), ("missing-data", "")]
+    problems = data.checked(spec).problems
+    assert problems[0].place == place
+    assert "no.txt" in problems[0].message
+    assert "no test part" in problems[1].message
 
 
 def test_an_unknown_format_is_refused_with_those_that_are_known(tmp_path):
     (tmp_path / "data.xlsx").write_text("x")
-    assert refusal(SourceSpec(tmp_path / "data.xlsx", "data")) == [("wrong-path-type", "data.xlsx")]
+    assert ".csv" in refusal(SourceSpec(tmp_path / "data.xlsx", "data"))
 
 
 def test_check_reports_the_problems_of_both_parts_at_once(tmp_path):
@@ -171,13 +176,13 @@ def test_a_label_outside_the_class_list_is_refused_with_its_line_and_the_closest
     write_picture(tmp_path / "a.png")
     source = write_index(tmp_path, ["a.png cat", "a.png dgo"])
     spec = DatasetSpec(train=(source,), test=(source,), classes=("cat", "dog"))
-    assert errors_of(data.load, spec, tmp_path / "cache") == [("unknown-class", "index.txt:2:1")]
-    assert recorded(data.checked(spec).problems) == [("unknown-class", "index.txt:2:1")]
+    with pytest.raises(DataError, match=r"index.txt:2:1: the label 'dgo'.*Did you mean 'dog'"):
+        data.load(spec, tmp_path / "cache")
+    assert "dgo" in str(data.checked(spec).problems[0])
 
 
 def test_names_mixed_with_integers_are_refused_unless_classes_are_listed(tmp_path):
     write_picture(tmp_path / "a.png")
     source = write_index(tmp_path, ["a.png cat", "a.png 1"])
-    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache") == [
-        ("ambiguous-data", "index.txt:2:1")
-    ]
+    with pytest.raises(DataError, match=r"index.txt:2:1: the label '1' is an integer"):
+        data.load(DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache")

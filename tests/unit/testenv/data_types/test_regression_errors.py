@@ -13,6 +13,7 @@ from sklearn import metrics
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.data_types.regression import regression_metrics
 from ianvs.testenv.metrics import defined_in
+from tests.errors import errors_of
 
 BY_NAME = {metric.name: metric for metric in defined_in(regression_metrics)}
 
@@ -68,5 +69,4 @@ def test_no_sample_has_no_score(name):
 
 @pytest.mark.parametrize(("truth", "answered"), [((3,), (3, 1)), ((3,), (2,)), ((2, 2, 2), (2, 2, 2))])
 def test_answers_of_another_shape_are_refused(truth, answered):
-    with pytest.raises(ValueError, match=r"expected \(N,\) or \(N, D\) of both"):
-        score("MAE", np.zeros(truth), np.zeros(answered))
+    assert errors_of(score, "MAE", np.zeros(truth), np.zeros(answered)) == [("unfit-metric", "")]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.exam.metrics import EvaluationRecord, find
 from ianvs.running.scoring import pooled, without_groups
+from tests.errors import errors_of
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "hierarchy.json").read_text())
 NAMES = (
@@ -145,8 +146,7 @@ def test_parts_and_test_sets_put_together_keep_the_tree() -> None:
 
 
 def test_without_a_tree_the_error_says_how_to_give_one() -> None:
-    with pytest.raises(ValueError, match="give the dataset one by `hierarchy`"):
-        score("hF1", EvaluationRecord(("a", "b"), np.array([0]), np.array([1])))
+    assert errors_of(score, "hF1", EvaluationRecord(("a", "b"), np.array([0]), np.array([1]))) == [("unfit-metric", "")]
 
 
 def test_superclass_accuracy_is_accuracy_right_below_the_root() -> None:

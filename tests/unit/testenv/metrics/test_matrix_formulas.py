@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ianvs.base.types import ScoreMatrix
 from ianvs.exam.metrics import find, matrix_report
 from ianvs.testenv.metrics import benchmarks, defined_in, survey
+from tests.errors import errors_of
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "metrics.json").read_text())["cases"]
 NAN = math.nan
@@ -330,8 +331,7 @@ def test_with_one_shared_test_set_average_accuracy_is_the_curve_and_transfer_is_
 
 
 def test_a_reference_of_another_length_is_refused_instead_of_broadcast():
-    with pytest.raises(ValueError, match=r"`untrained` has shape \(1,\)"):
-        value("FWT", [[0.9, 0.3], [0.8, 0.88]], untrained=[0.1])
+    assert errors_of(value, "FWT", [[0.9, 0.3], [0.8, 0.88]], untrained=[0.1]) == [("invalid-value", "")]
 
 
 def test_a_report_can_be_written_as_strict_json():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ianvs.base.types import Curve, ScoreMatrix
 from ianvs.exam.metrics import find, matrix_report
+from tests.errors import errors_of
 
 NAN = math.nan
 SERIES = ("AAA", "min_ACC", "WC_ACC")
@@ -224,18 +225,19 @@ def test_an_unknown_score_makes_unknown_what_reads_it_and_nothing_else():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code"),
     [
-        ({"scores": np.zeros((4, 3))}, r"on 2 test sets .* \(4, 3\)"),
-        ({"samples": np.arange(3)}, r"these are \(3,\), \(4,\), \(4,\) and \(4, 2\)"),
-        ({"samples": np.array([10, 30, 20, 50])}, "in the order of time"),
-        ({"ended": np.array([2, 2, 2, 2])}, "begun is never < ended"),
+        ({"scores": np.zeros((4, 3))}, "invalid-value"),
+        ({"samples": np.arange(3)}, "invalid-value"),
+        ({"samples": np.array([10, 30, 20, 50])}, "invalid-value"),
+        ({"ended": np.array([2, 2, 2, 2])}, "invalid-value"),
     ],
 )
-def test_a_curve_that_does_not_fit_is_refused(change, message):
+def test_a_curve_that_does_not_fit_is_refused(change, code):
     parts = {name: getattr(TWO_ROUNDS, name) for name in ("samples", "begun", "ended", "scores")}
-    with pytest.raises(ValueError, match=message):
-        find("AAA").function(ScoreMatrix.of(np.eye(2), curve=Curve(**(parts | change))))
+    assert errors_of(lambda: find("AAA").function(ScoreMatrix.of(np.eye(2), curve=Curve(**(parts | change))))) == [
+        (code, "")
+    ]
 
 
 # --- a second implementation: plain loops, sample by sample and pair by pair -----------------------------------------

@@ -11,6 +11,7 @@ from ianvs.base.errors import ConfigError
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios import Rules, Stream
 from ianvs.testenv.scenarios.blurring import exchange
+from tests.errors import errors_of
 from tests.unit.exam.scenarios.exams import exam_of, same_exam
 from tests.unit.exam.scenarios.small_datasets import dataset_of
 
@@ -205,23 +206,21 @@ def test_a_seed_fixes_the_exam_and_another_one_changes_it(options):
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("options", "code"),
     [
-        ({"kind": "dirichlet"}, "needs `alpha`"),
-        ({"kind": "gaussian"}, "needs `sigma`"),
-        ({"kind": "blurry", "alpha": 1}, "`alpha` belongs to `kind: dirichlet`, and this is `kind: blurry`"),
-        ({"kind": "blurry", "N": 50}, "`N` belongs to `kind: i-blurry`"),
-        ({"kind": "dirichlet", "alpha": 1, "order_seed": 1}, "`order_seed` belongs to"),
-        ({"M": 110}, "less than or equal to 100"),
-        ({"kind": "fuzzy"}, "'i-blurry'"),
-        ({"eval_every": 10}, "set `batch` too"),
-        ({"rounds": 1}, "no other one to mix with"),
-        ({"rounds": None}, "say how many `rounds`"),
-        ({"kind": "dirichlet", "alpha": 1e-6, "rounds": 12}, "Set a larger `alpha`"),
-        ({"kind": "gaussian", "sigma": 1, "rounds": 121}, "can't be cut into 121"),
+        ({"kind": "dirichlet"}, "invalid-scenario"),
+        ({"kind": "gaussian"}, "invalid-scenario"),
+        ({"kind": "blurry", "alpha": 1}, "invalid-scenario"),
+        ({"kind": "blurry", "N": 50}, "invalid-scenario"),
+        ({"kind": "dirichlet", "alpha": 1, "order_seed": 1}, "invalid-scenario"),
+        ({"M": 110}, "invalid-option"),
+        ({"kind": "fuzzy"}, "invalid-option"),
+        ({"eval_every": 10}, "invalid-scenario"),
+        ({"rounds": 1}, "invalid-scenario"),
+        ({"rounds": None}, "invalid-scenario"),
+        ({"kind": "dirichlet", "alpha": 1e-6, "rounds": 12}, "invalid-scenario"),
+        ({"kind": "gaussian", "sigma": 1, "rounds": 121}, "invalid-scenario"),
     ],
 )
-def test_a_slip_is_refused_with_the_remedy(options, expected):
-    with pytest.raises(ConfigError) as caught:
-        blurred(**options)
-    assert expected in str(caught.value)
+def test_a_slip_is_refused_with_the_remedy(options, code):
+    assert errors_of(blurred, **options) == [(code, "")]

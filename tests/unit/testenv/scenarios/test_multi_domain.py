@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ianvs.base.errors import ConfigError
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.scenarios import build_exam, check_scenario
+from tests.errors import errors_of, recorded
 from tests.unit.exam.scenarios.small_datasets import dataset_of, streets
 
 
@@ -49,15 +49,14 @@ def test_samples_with_one_class_each_come_in_domains_too():
 
 
 def test_a_number_of_rounds_that_is_not_that_of_the_domains_is_refused():
-    (problem,) = check_scenario(ScenarioSpec("MDIL", {"rounds": 3}), None, ("a", "b"))
-    assert "`rounds` gives 3 but `using` gives 2" in problem.message
-    with pytest.raises(ConfigError, match="3 rounds, but there are 2 domains"):
-        build_exam(scenes(), ScenarioSpec("MDIL", {"rounds": 3}))
+    assert recorded(check_scenario(ScenarioSpec("MDIL", {"rounds": 3}), None, ("a", "b"))) == [
+        ("round-count-conflict", "")
+    ]
+    assert errors_of(build_exam, scenes(), ScenarioSpec("MDIL", {"rounds": 3})) == [("invalid-scenario", "")]
 
 
 def test_data_without_domains_are_refused():
-    with pytest.raises(ConfigError, match="knows no domains"):
-        build_exam(dataset_of([0, 1], [0]), ScenarioSpec("MDIL"))
+    assert errors_of(build_exam, dataset_of([0, 1], [0]), ScenarioSpec("MDIL")) == [("invalid-scenario", "")]
 
 
 def test_what_was_taught_before_a_test_sets_own_round():

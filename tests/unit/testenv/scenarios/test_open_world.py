@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from ianvs.base.errors import ConfigError, PluginError
 from ianvs.config import load_job
 from ianvs.exam import data
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import data_type
 from ianvs.exam.scenarios import build_exam
+from tests.errors import errors_of
 from tests.jobs import write_job
 
 
@@ -48,26 +48,23 @@ def test_domains_are_those_of_domain_incremental(digits, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "error"),
     [
-        ("domains: {rotaton: [0]}", "domains has no option 'rotaton'. Did you mean 'rotation'"),
-        ("domains: {rotation: [0, 0]}", "lists an angle twice"),
-        ("domains: {streaming: true}", "Take it out"),
-        ("domains: {rotation: [0, 90]}, returning: 0.1", "`returning` is for rounds of classes"),
-        ("domains: {rotation: [0, 90]}, rounds: 3", "how many rounds are there"),
+        ("domains: {rotaton: [0]}", ("invalid-scenario", "testenv.yaml:3:32")),
+        ("domains: {rotation: [0, 0]}", ("invalid-scenario", "testenv.yaml:3:32")),
+        ("domains: {streaming: true}", ("invalid-scenario", "testenv.yaml:3:32")),
+        ("domains: {rotation: [0, 90]}, returning: 0.1", ("invalid-option", "testenv.yaml:3:20")),
+        ("domains: {rotation: [0, 90]}, rounds: 3", ("round-count-conflict", "testenv.yaml:3:62")),
     ],
 )
-def test_slips_are_told(digits, tmp_path, options, message):
-    with pytest.raises(ConfigError) as error:
-        exam(digits, tmp_path, options)
-    assert message in str(error.value)
+def test_slips_are_told(digits, tmp_path, monkeypatch, options, error):
+    monkeypatch.chdir(tmp_path)
+    assert errors_of(exam, digits, tmp_path, options) == [error]
 
 
 def test_minus_one_is_an_answer_in_an_open_world_alone(digits):
     part = Part(digits.test, np.arange(3))
     kind = data_type("classification")
     assert kind.checker(part, 10, unseen=True)([-1, 3, 9], "me").tolist() == [-1, 3, 9]
-    with pytest.raises(PluginError, match="-1 is an answer in open-world exams alone"):
-        kind.checker(part, 10)([-1, 3, 9], "me")
-    with pytest.raises(PluginError, match="class index -2"):
-        kind.checker(part, 10, unseen=True)([-2, 3, 9], "me")
+    assert errors_of(lambda: kind.checker(part, 10)([-1, 3, 9], "me")) == [("invalid-result", "")]
+    assert errors_of(lambda: kind.checker(part, 10, unseen=True)([-2, 3, 9], "me")) == [("invalid-result", "")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ianvs.base.errors import ConfigError
 from ianvs.exam.scenarios import Rules
+from tests.errors import errors_of
 from tests.unit.exam.scenarios.exams import exam_of, same_exam
 from tests.unit.exam.scenarios.small_datasets import dataset_of
 
@@ -58,18 +58,16 @@ def test_stages_can_be_the_datas_domains():
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("options", "code"),
     [
-        ({}, "say how many `rounds`"),
-        ({"rounds": 2, "shots": 11}, "has 10 training samples of class 'c0', not 11. Set fewer `shots`"),
-        ({"rounds": 2, "downstream": [["c0", "c11"]]}, "there is no class 'c11'. Did you mean 'c1'?"),
-        ({"rounds": 2, "downstream": []}, "a downstream task is a list of class names"),
-        ({"stages": "domains"}, "knows no domains"),
-        ({"stages": "domains", "first": 2}, "`first` belongs to `stages: classes`"),
-        ({"rounds": 2, "modifiers": {"labelled": 0.5}}, "shows no labels, so only `long_tail` can modify it"),
+        ({}, "invalid-scenario"),
+        ({"rounds": 2, "shots": 11}, "invalid-scenario"),
+        ({"rounds": 2, "downstream": [["c0", "c11"]]}, "invalid-scenario"),
+        ({"rounds": 2, "downstream": []}, "invalid-scenario"),
+        ({"stages": "domains"}, "invalid-scenario"),
+        ({"stages": "domains", "first": 2}, "invalid-scenario"),
+        ({"rounds": 2, "modifiers": {"labelled": 0.5}}, "invalid-scenario"),
     ],
 )
-def test_a_slip_is_refused_with_the_remedy(options, expected):
-    with pytest.raises(ConfigError) as caught:
-        exam_of(SIX, "CPT", options)
-    assert expected in str(caught.value)
+def test_a_slip_is_refused_with_the_remedy(options, code):
+    assert errors_of(exam_of, SIX, "CPT", options) == [(code, "")]
