@@ -83,7 +83,9 @@ class FirstRoundTuner(BodyTuner, ClosedFormLearner):
     def __init__(self, *, tuning: str = "none", bottleneck: int = 64, **training):
         require_known("tuning", tuning, TUNINGS)
         if tuning != "none" and training.get("frozen"):
-            raise PluginError(f"tuning '{tuning}' trains the body in the first round. Leave out `frozen`.")
+            raise PluginError(
+                f"tuning '{tuning}' trains the body in the first round. Leave out `frozen`.", code="conflicting-keys"
+            )
         theirs = {"learning_rate": 0.01, "weight_decay": 5e-4, "epochs": 20, "batch_size": 48, "decay": "cosine"}
         super().__init__(**{"frozen": tuning == "none", **theirs, **training})
         self.tuning, self.bottleneck = tuning, bottleneck
@@ -100,7 +102,10 @@ class FirstRoundTuner(BodyTuner, ClosedFormLearner):
         else:
             body, head = body_and_head(network)
             if not list(body.parameters()):
-                raise PluginError(f"tuning 'finetune' needs a body; network '{self.architecture}' is a head alone.")
+                raise PluginError(
+                    f"tuning 'finetune' needs a body; network '{self.architecture}' is a head alone.",
+                    code="refused-arguments",
+                )
             self.tunable = deepcopy(body)  # the body itself can stay outside of what is stored
             plain = FrozenBody(body)
         self.width_of_features = head.in_features

@@ -39,7 +39,7 @@ class PromptsOfRounds(Prompted):
     def __init__(self, body, rounds):
         super().__init__(body)
         if rounds < 1:
-            raise PluginError(f"rounds is 1 or more; it can't be {rounds}.")
+            raise PluginError(f"rounds is 1 or more; it can't be {rounds}.", code="out-of-range")
         self.rounds, self.shapes = rounds, {}
         self.register_buffer("count", torch.tensor(0))
         self.register_buffer("latest", torch.tensor(0))
@@ -92,7 +92,8 @@ class PromptLearner(TorchLearner):
         super().__init__(**{"network": "vit", "optimizer": "adam", **training})
         if training.get("frozen") or training.get("lora_rank"):
             raise PluginError(
-                f"{type(self).__name__} trains prompts of a frozen network: omit `frozen` and `lora_rank`."
+                f"{type(self).__name__} trains prompts of a frozen network: omit `frozen` and `lora_rank`.",
+                code="conflicting-keys",
             )
 
     def prompted(self, body, features):
@@ -122,5 +123,8 @@ def blocks_of(body, chosen, default):
     depth = len(body.blocks)
     found = [number for number in default if number <= depth] if chosen is None else list(chosen)
     if any(not 1 <= number <= depth for number in found):
-        raise PluginError(f"this transformer has the blocks 1 to {depth}; prompts can't be in {list(chosen)}.")
+        raise PluginError(
+            f"this transformer has the blocks 1 to {depth}; prompts can't be in {list(chosen)}.",
+            code="refused-arguments",
+        )
     return [number - 1 for number in found]

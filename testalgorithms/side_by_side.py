@@ -35,7 +35,9 @@ class GrowingLearner(ExemplarLearner):
     def __init__(self, **options):
         super().__init__(**options)
         if options.get("frozen") or options.get("lora_rank") is not None:
-            raise PluginError(f"{type(self).__name__} trains new bodies: take out `frozen` and `lora_rank`.")
+            raise PluginError(
+                f"{type(self).__name__} trains new bodies: take out `frozen` and `lora_rank`.", code="conflicting-keys"
+            )
         self.f = self.shown = self.second_head = None
         self.later_passes = None  # what a round's second stage may use of its passes
 

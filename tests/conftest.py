@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from ianvs.processes import isolated
 from ianvs.processes.engines import forking
@@ -15,6 +16,9 @@ from tests.snapshots.recorder import RECORDER
 pytest_plugins = ["tests.cpu_time"]
 
 _STARTED = time.monotonic()
+
+settings.register_profile("ianvs", deadline=None)  # a busy machine may take any time for an example
+settings.load_profile("ianvs")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -30,7 +30,9 @@ class BiC(ExemplarLearner):
     def __init__(self, *, held_out: float = 0.1, correction_epochs: int = 200, temperature: float = 2.0, **options):
         super().__init__(**options)
         if not 0 < held_out < 1:
-            raise PluginError(f"held_out is a share of the exemplars, between 0 and 1; it can't be {held_out:g}.")
+            raise PluginError(
+                f"held_out is a share of the exemplars, between 0 and 1; it can't be {held_out:g}.", code="out-of-range"
+            )
         self.held_out, self.correction_epochs, self.temperature = held_out, correction_epochs, temperature
         self.pair, self.corrected = torch.tensor([1.0, 0.0]), []  # alpha and beta, and the classes that they are for
         self.held = None  # samples of this round's stage 2

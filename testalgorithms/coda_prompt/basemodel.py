@@ -35,7 +35,9 @@ class CODAPrompt(PromptLearner):
     ):
         super().__init__(**{"learning_rate": 0.001, "decay": "cosine", **training})
         if length < 2 or length % 2:
-            raise PluginError(f"length is of keys and values together, an even number; it can't be {length}.")
+            raise PluginError(
+                f"length is of keys and values together, an even number; it can't be {length}.", code="out-of-range"
+            )
         self.blocks, self.price, self.sizes = blocks, orthogonality, (per_round, length // 2, rounds)
 
     def prompted(self, body, features):

@@ -30,11 +30,16 @@ class DetectionLearner(OpenClasses):
         require_known("network", network, NETWORKS)
         self.max_objects = max_objects
         if self.augment is not None or self.backbone_choice.picture_size is not None:
-            raise PluginError("boxes stay where they are in a picture: take out `augment` and `picture_size`.")
+            raise PluginError(
+                "boxes stay where they are in a picture: take out `augment` and `picture_size`.",
+                code="conflicting-keys",
+            )
 
     def check_exam(self, *, kind, **facts):
         if kind != "detection":
-            raise PluginError(f"{type(self).__name__} answers boxes, but this exam is one of {kind}.")
+            raise PluginError(
+                f"{type(self).__name__} answers boxes, but this exam is one of {kind}.", code="refused-arguments"
+            )
         if self.backbone_choice.weights is not None:
             self.backbone_choice.check(self.architecture)
 

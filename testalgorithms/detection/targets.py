@@ -22,7 +22,8 @@ def rows_of(targets, most):
             boxes, labels = boxes[single], labels[single]
         if len(labels) > most:
             raise PluginError(
-                f"a training picture has {len(labels)} boxes; there is room for {most}. Raise `max_objects`."
+                f"a training picture has {len(labels)} boxes; there is room for {most}. Raise `max_objects`.",
+                code="refused-arguments",
             )
         rows[index, : len(labels), :4], rows[index, : len(labels), 4] = boxes, labels
     return torch.from_numpy(rows)

@@ -44,7 +44,9 @@ class DualPrompt(PromptLearner):
     def prompted(self, body, features):
         general, expert = blocks_of(body, self.general, (1, 2)), blocks_of(body, self.expert, (3, 4, 5))
         if both := {*general} & {*expert}:
-            raise PluginError(f"block {min(both) + 1} can't be in both `general` and `expert`.")
+            raise PluginError(
+                f"block {min(both) + 1} can't be in both `general` and `expert`.", code="conflicting-keys"
+            )
         return Complementary(body, features, general, expert, *self.sizes)
 
 

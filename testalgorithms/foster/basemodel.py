@@ -39,7 +39,10 @@ class FOSTER(GrowingLearner):
     ):
         super().__init__(**options)
         if not (0 <= beta < 1 and 0 <= compression_beta < 1):
-            raise PluginError(f"beta and compression_beta are 0 to below 1; not {beta:g} and {compression_beta:g}.")
+            raise PluginError(
+                f"beta and compression_beta are 0 to below 1; not {beta:g} and {compression_beta:g}.",
+                code="out-of-range",
+            )
         self.beta, self.compression_beta = beta, compression_beta
         self.distillation, self.temperature = distillation, temperature
         epochs = round(self.schedule.epochs * 130 / 170) if compression_epochs is None else compression_epochs

@@ -17,7 +17,10 @@ class PromptPool(Prompted):
     def __init__(self, body, features, pool, length, chosen, choice, between):
         super().__init__(body)
         if features != body.width:
-            raise PluginError(f"L2P's head takes tokens, of {body.width} numbers, not {features}: set `pooling: cls`.")
+            raise PluginError(
+                f"L2P's head takes tokens, of {body.width} numbers, not {features}: set `pooling: cls`.",
+                code="refused-arguments",
+            )
         self.chosen, self.choice = chosen, choice
         self.prompts = nn.Parameter(torch.empty(pool, length, body.width).uniform_(*between))
         self.keys = nn.Parameter(torch.empty(pool, features).uniform_(*between))

@@ -65,7 +65,7 @@ class DynamicAverage:
     def __post_init__(self) -> None:
         require_known("formula_side", self.formula_side, ("old", "new"))
         if not 0 < self.fallback < 1:
-            raise PluginError(f"fallback is {self.fallback}; it is a weight between 0 and 1.")
+            raise PluginError(f"fallback is {self.fallback}; it is a weight between 0 and 1.", code="out-of-range")
 
     def step(self, theta: Mapping[str, Tensor], gradient: Mapping[str, Tensor]) -> dict[str, float]:
         """Take in the weights after a step of the optimiser and the gradient of that step; beta of each tensor."""

@@ -141,7 +141,10 @@ class ChatTemplate:
         if not getattr(tokenizer, "chat_template", None):
             tokenizer.chat_template = ("{{ bos_token }}" if self._start() else "") + PLAIN_TEMPLATE
         if tokenizer.eos_token_id is None and not stops:
-            raise PluginError("the tokenizer has no end-of-text token, so a reply would never end. Set its eos_token.")
+            raise PluginError(
+                "the tokenizer has no end-of-text token, so a reply would never end. Set its eos_token.",
+                code="refused-arguments",
+            )
         self._takes_system = True
         self._settings: dict[str, Any] = AT_ONCE
         probe = Conversation(("a",), ("b",), "c")
@@ -188,7 +191,8 @@ class ChatTemplate:
         if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
             raise PluginError(
                 f"a conversation has {len(pictures)} pictures and {len(spans)} marks {MARK}, which a model that sees "
-                "takes for one each. Give each mark of the user a picture, and write others in another way."
+                "takes for one each. Give each mark of the user a picture, and write others in another way.",
+                code="refused-arguments",
             )
         return Encoded(tuple(tokens), tuple(learnt), tuple(pictures[: len(spans)]), spans)
 
@@ -245,7 +249,8 @@ class ChatTemplate:
         if not text.startswith(done):
             raise PluginError(
                 "the model's chat template rewrites earlier turns when a conversation goes on, so what the assistant "
-                "says can't be told apart. Use single-turn conversations, or set another template in the model folder."
+                "says can't be told apart. Use single-turn conversations, or set another template in the model folder.",
+                code="refused-arguments",
             )
         return text[len(done) :]
 
@@ -292,4 +297,6 @@ class ChatTemplate:
             return
         wanted = self._decoded(self._ids(reply))  # tokens need not bring back each space
         if found != wanted and wanted:
-            raise PluginError(f"the chat template makes {found[:60]!r} of the reply {wanted[:60]!r}.")
+            raise PluginError(
+                f"the chat template makes {found[:60]!r} of the reply {wanted[:60]!r}.", code="refused-arguments"
+            )

@@ -24,7 +24,10 @@ class ConversationMemory:
 
     def __init__(self, capacity: int) -> None:
         if capacity < 0:
-            raise PluginError(f"the capacity of a memory is a number of conversations, 0 or more, not {capacity}.")
+            raise PluginError(
+                f"the capacity of a memory is a number of conversations, 0 or more, not {capacity}.",
+                code="out-of-range",
+            )
         self.capacity = int(capacity)
         self.conversations: list[Conversation] = []
         self._keys: list[float] = []

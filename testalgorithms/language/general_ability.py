@@ -25,7 +25,9 @@ class GeneralAbility:
     def __init__(self, tasks: str, limit: int | None = None) -> None:
         """Raises PluginError for a file that is not there or names no task, and without lm-eval."""
         if not isinstance(tasks, str):
-            raise PluginError(f"general_tasks is {tasks!r}; it is a text, names and files with commas between.")
+            raise PluginError(
+                f"general_tasks is {tasks!r}; it is a text, names and files with commas between.", code="wrong-type"
+            )
         if limit is not None:
             at_least(1, general_limit=limit)
         self.limit = limit
@@ -34,7 +36,7 @@ class GeneralAbility:
             is_file = said.endswith(FILES)
             name = _task_of(said) if is_file else said
             if name in self._asked:
-                raise PluginError(f"general_tasks names {name} twice. Take one of them out.")
+                raise PluginError(f"general_tasks names {name} twice. Take one of them out.", code="conflicting-keys")
             self._asked[name] = str(Path(said).expanduser().absolute()) if is_file else said
         if self._asked:
             require_installed("general_tasks", "general", "lm_eval")
@@ -53,7 +55,8 @@ class GeneralAbility:
         for name in named:
             if name not in known:
                 raise PluginError(
-                    f"general_tasks: lm-eval has no task '{name}'.{closest(name, known)} `lm-eval ls tasks` lists them."
+                    f"general_tasks: lm-eval has no task '{name}'.{closest(name, known)} `lm-eval ls tasks` lists all.",
+                    code="invalid-choice",
                 )
 
     def scores(self, network: Any, tokenizer: Any, *, batch: int, longest: int | None) -> dict[str, float]:
@@ -68,7 +71,9 @@ class GeneralAbility:
                 log_samples=False,
             )  # fmt: skip
         except Exception as error:
-            raise PluginError(f"general_tasks: lm-eval failed: {type(error).__name__}: {error}") from error
+            raise PluginError(
+                f"general_tasks: lm-eval failed: {type(error).__name__}: {error}", code="refused-arguments"
+            ) from error
         return {_column(name): _score(found, name) for name in self._asked}
 
 
@@ -88,15 +93,17 @@ def _task_of(file: str) -> str:
     path = Path(file).expanduser()
     if not path.is_file():
         relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
-        raise PluginError(f"general_tasks: there is no file {path.absolute()}.{relative}")
+        raise PluginError(f"general_tasks: there is no file {path.absolute()}.{relative}", code="missing-file")
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PluginError(f"general_tasks: {path} can't be read as yaml: {' '.join(str(error).split())}") from None
+        raise PluginError(
+            f"general_tasks: {path} can't be read as yaml: {' '.join(str(error).split())}", code="unreadable-file"
+        ) from None
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if key.value == "task" and isinstance(value, yaml.ScalarNode):
             return str(value.value)
-    raise PluginError(f"general_tasks: {path} has no key `task` that names it.")
+    raise PluginError(f"general_tasks: {path} has no key `task` that names it.", code="invalid-value")
 
 
 def _score(found: Any, task: str) -> float:
@@ -107,5 +114,6 @@ def _score(found: Any, task: str) -> float:
             return float(value)
     raise PluginError(
         f"general_tasks: lm-eval gives no number for '{task}' of which more is better. A group without a mean of its "
-        "own has none: name its tasks."
+        "own has none: name its tasks.",
+        code="refused-arguments",
     )

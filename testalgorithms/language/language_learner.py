@@ -174,7 +174,8 @@ class LanguageLearner:
         if kind != "conversation":
             raise PluginError(
                 f"it learns conversations, and the data are {kind}. docs/language.md lists their forms; a question and "
-                "its answer are one as {'prompt': ..., 'answer': ...}."
+                "its answer are one as {'prompt': ..., 'answer': ...}.",
+                code="refused-arguments",
             )
         check_model(self.options)
         self.general.check()
@@ -431,7 +432,9 @@ class LanguageLearner:
         alone = torch.cat(told[:2])
         if (told[2] - alone).abs().max() > 0.05 * alone.abs().max():
             what = f"packing is true, and the attention of base_model '{self.options.base_model}'"
-            raise PluginError(f"{what} mixes conversations that lie in one row. Set packing: false.")
+            raise PluginError(
+                f"{what} mixes conversations that lie in one row. Set packing: false.", code="refused-arguments"
+            )
 
     def _whole(self, conversations: Sequence[Encoded]) -> dict[str, Any]:
         """What the network is called with to say something at all places."""

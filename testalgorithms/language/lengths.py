@@ -28,7 +28,8 @@ class Lengths:
         if not kept:
             raise PluginError(
                 f"max_length is {self.max_length}, and none of the {len(whole)} conversations of round {round} has "
-                "something of a reply in its first so many tokens. A larger max_length keeps the replies."
+                "something of a reply in its first so many tokens. A larger max_length keeps the replies.",
+                code="refused-arguments",
             )
         return [conversations[i] for i in kept], [encoded[i] for i in kept]
 

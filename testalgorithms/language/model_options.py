@@ -51,9 +51,14 @@ class ModelOptions:
         require_known("vision", self.vision, ("frozen", "tuned"))
         within(0, 1, lora_dropout=self.lora_dropout)
         if self.tuning == "moelora" and self.lora_r % self.experts:
-            raise PluginError(f"lora_r is {self.lora_r}; it must be a multiple of the {self.experts} experts.")
+            raise PluginError(
+                f"lora_r is {self.lora_r}; it must be a multiple of the {self.experts} experts.", code="out-of-range"
+            )
         if self.tiny and self.width % (2 * self.heads):  # positions turn pairs of each head's numbers
-            raise PluginError(f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.")
+            raise PluginError(
+                f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.",
+                code="out-of-range",
+            )
         needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
         require_installed(f"tuning {self.tuning}", "llm", *needed)
         _require_loadable(self)
@@ -89,16 +94,23 @@ def _require_loadable(options: ModelOptions) -> None:
         require_known("device_map", options.device_map, DEVICE_MAPS)
         if options.tiny:
             raise PluginError(
-                f"device_map is {options.device_map}; a tiny model has nothing to share out. Take it out."
+                f"device_map is {options.device_map}; a tiny model has nothing to share out. Take it out.",
+                code="conflicting-keys",
             )
         require_installed("device_map", "llm", "accelerate")
     if options.quantize == "none":
         return
     if options.tuning != "lora":
-        raise PluginError(f"quantize is 4bit, which freezes the model; tuning is '{options.tuning}'. Set tuning: lora.")
+        raise PluginError(
+            f"quantize is 4bit, which freezes the model; tuning is '{options.tuning}'. Set tuning: lora.",
+            code="conflicting-keys",
+        )
     if options.tiny or place_of(options.base_model).gguf is not None:
         what = (
             "a tiny model" if options.tiny else "a GGUF file, which is quantized already and is tuned in full numbers"
         )
-        raise PluginError(f"quantize is 4bit, and base_model '{options.base_model}' is {what}. Take one of them out.")
+        raise PluginError(
+            f"quantize is 4bit, and base_model '{options.base_model}' is {what}. Take one of them out.",
+            code="conflicting-keys",
+        )
     require_installed("quantize", "quantized", "bitsandbytes")

@@ -39,25 +39,36 @@ def place_of(base_model: str) -> ModelPlace:
     found = find_gguf(base_model)
     if len(found) > 1:
         names = one_line([file.name for file in found])
-        raise PluginError(f"base_model '{base_model}' holds several GGUF files: {names}. Give the file itself.")
+        raise PluginError(
+            f"base_model '{base_model}' holds several GGUF files: {names}. Give the file itself.",
+            code="unreadable-file",
+        )
     if found:
         require_installed(f"base_model '{base_model}' is a GGUF file, which", "llm", "gguf", "accelerate")
         return ModelPlace(str(found[0].parent), True, found[0].name)
     if path.is_file():
-        raise PluginError(f"base_model '{base_model}' is a file, but no GGUF file. Give the folder that it lies in.")
+        raise PluginError(
+            f"base_model '{base_model}' is a file, but no GGUF file. Give the folder that it lies in.",
+            code="unreadable-file",
+        )
     if path.is_dir():
         if not any((path / name).is_file() for name in ("config.json", "adapter_config.json")):
             wanted = "expected what save_pretrained() of a model and of its tokenizer write, or one GGUF file"
-            raise PluginError(f"base_model '{base_model}': {path.absolute()} holds no config.json; {wanted}.")
+            raise PluginError(
+                f"base_model '{base_model}': {path.absolute()} holds no config.json; {wanted}.", code="missing-file"
+            )
         return ModelPlace(str(path), True)
     if path.is_absolute() or base_model.startswith((".", "~")) or path.suffix.lower() == GGUF:
         relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
         what = "file" if path.suffix.lower() == GGUF else "folder"
-        raise PluginError(f"base_model '{base_model}': there is no {what} {path.absolute()}.{relative}")
+        raise PluginError(
+            f"base_model '{base_model}': there is no {what} {path.absolute()}.{relative}", code="missing-file"
+        )
     package = files_of(base_model) if "/" not in base_model else None
     if package is not None:
         raise PluginError(
-            f"base_model '{base_model}': the package {package[0]} is installed, but carries no GGUF file."
+            f"base_model '{base_model}': the package {package[0]} is installed, but carries no GGUF file.",
+            code="unreadable-file",
         )
     return ModelPlace(base_model, False)
 
@@ -74,4 +85,4 @@ def require_installed(what: str, extra: str, *packages: str) -> None:
     """Raise PluginError, with how to get them, where `what` needs packages that are not there."""
     if absent := [name for name in packages if find_spec(name) is None]:
         lacks = f"{' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'} not installed"
-        raise PluginError(f"{what} needs {lacks}. Get it by: pip install 'ianvs[{extra}]'")
+        raise PluginError(f"{what} needs {lacks}. Get it by: pip install 'ianvs[{extra}]'", code="missing-package")

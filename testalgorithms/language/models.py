@@ -54,7 +54,10 @@ def check_model(options: ModelOptions) -> None:
     place = None if options.tiny else place_of(options.base_model)
     if place is not None and not place.is_here(options.revision):
         if not options.download:
-            raise PluginError(f"base_model '{options.base_model}' can't be loaded. {not_here(options.base_model)}")
+            raise PluginError(
+                f"base_model '{options.base_model}' can't be loaded. {not_here(options.base_model)}",
+                code="missing-file",
+            )
         return
     if options.tuning == "full" or options.target_modules == "all-linear":
         return
@@ -74,7 +77,8 @@ def require_card(options: ModelOptions) -> None:
         said = f"attention is {options.attention}" if flash else f"quantize is {options.quantize}"
         raise PluginError(
             f"{said}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
-            "let the job run where there is one, with `device: cuda`."
+            "let the job run where there is one, with `device: cuda`.",
+            code="conflicting-keys",
         )
 
 
@@ -119,7 +123,8 @@ def _require_modules(network: Any, options: ModelOptions) -> None:
     if missing:
         raise PluginError(
             f"target_modules names {', '.join(map(repr, missing))}, which base_model '{options.base_model}' lacks."
-            f"{closest(str(missing[0]), known)} Its linear layers are: {', '.join(known)}."
+            f"{closest(str(missing[0]), known)} Its linear layers are: {', '.join(known)}.",
+            code="invalid-choice",
         )
 
 
@@ -158,7 +163,7 @@ def _to_tune(network: Any, options: ModelOptions, kept: Path | None = None) -> A
             network.set_attn_implementation(options.attention)
     except (ImportError, ValueError) as error:
         why = f"which base_model '{options.base_model}' can't: {' '.join(str(error).split())}"
-        raise PluginError(f"attention is {options.attention}, {why}") from error
+        raise PluginError(f"attention is {options.attention}, {why}", code="refused-arguments") from error
     if options.tuning != "full":
         from peft import PeftModel, get_peft_model
 
@@ -287,7 +292,9 @@ def _told(options: ModelOptions) -> Iterator[None]:
         why = " ".join(str(error).split())
         if not options.download and not place_of(options.base_model).local and isinstance(error, OSError):
             why = not_here(options.base_model)
-        raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
+        raise PluginError(
+            f"base_model '{options.base_model}' can't be loaded. {why}", code="unreadable-file"
+        ) from error
 
 
 def _plain(network: Any) -> Any:

@@ -33,7 +33,10 @@ def require_servable(options: ModelOptions, server: Mapping[str, str], *, sees: 
         said = f"{named} is not what the server at {server['url']} has loaded, '{server['root']}'"
         remedy = f"Start it with `vllm serve {place.name} --enable-lora`, or take"
     if said:
-        raise PluginError(f"{said}: it can't write these replies. {remedy or 'Take'} `generation` out of the job.")
+        raise PluginError(
+            f"{said}: it can't write these replies. {remedy or 'Take'} `generation` out of the job.",
+            code="refused-arguments",
+        )
 
 
 def _is_served(name: str, server: Mapping[str, str]) -> bool:

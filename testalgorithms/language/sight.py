@@ -62,7 +62,8 @@ class Sight:
             if one.shape != (3, self.side, self.side):
                 raise PluginError(
                     f"the processor of the base model makes {tuple(one.shape)} of a picture; its tower takes "
-                    f"{(3, self.side, self.side)}."
+                    f"{(3, self.side, self.side)}.",
+                    code="refused-arguments",
                 )
         return dict(zip(pictures, found, strict=True))
 
@@ -165,5 +166,6 @@ def require_sight(conversations: Iterable[Any], sight: Sight | None, base_model:
     if sight is None and any(conversation.pictures for conversation in conversations):
         raise PluginError(
             f"base_model '{base_model}' can't see the pictures of these conversations. Take one that can (tiny-vision, "
-            "or a LLaVA), or leave them out by `pictures: ignore` in the dataset."
+            "or a LLaVA), or leave them out by `pictures: ignore` in the dataset.",
+            code="refused-arguments",
         )

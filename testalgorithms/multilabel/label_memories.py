@@ -57,7 +57,10 @@ class _LabelMemory(Memory):
         """Offer samples x (N, ...), or their ids, with labels y (N, C) and further columns; `generator` on the CPU."""
         x, y = torch.as_tensor(x), torch.as_tensor(y)
         if y.ndim != 2:
-            raise PluginError(f"this memory is for labels (N, C) of 0 and 1; these have the shape {tuple(y.shape)}.")
+            raise PluginError(
+                f"this memory is for labels (N, C) of 0 and 1; these have the shape {tuple(y.shape)}.",
+                code="refused-arguments",
+            )
         if self.counts is None:
             self.counts = torch.zeros(y.shape[1], dtype=torch.int64)
         labels = torch.cat([self.y, y]).cpu() if len(self) else y.cpu()

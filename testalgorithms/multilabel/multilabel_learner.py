@@ -64,7 +64,10 @@ class MultilabelLearner(OpenClasses):
 
     def check_exam(self, *, kind, shape, num_classes):
         if kind != "multilabel":
-            raise PluginError(f"{type(self).__name__} answers several labels, but this exam is one of {kind}.")
+            raise PluginError(
+                f"{type(self).__name__} answers several labels, but this exam is one of {kind}.",
+                code="refused-arguments",
+            )
         super().check_exam(kind="classification", shape=shape, num_classes=num_classes)
 
     def loss(self, batch):

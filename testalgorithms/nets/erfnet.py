@@ -33,12 +33,17 @@ class ErfNetShape:
         if len(self.channels) != 3 or not 3 < self.channels[0] < self.channels[1] < self.channels[2]:
             raise PluginError(
                 f"ERFNet's channels are {self.channels}, but they must be three rising numbers above 3: a downsampler "
-                "joins its input's channels with new ones. The paper has (16, 64, 128)."
+                "joins its input's channels with new ones. The paper has (16, 64, 128).",
+                code="out-of-range",
             )
         if len(self.dropout) != 2 or not all(0.0 <= p < 1.0 for p in self.dropout):
-            raise PluginError(f"ERFNet's dropout is {self.dropout}, but it must be two probabilities below 1.")
+            raise PluginError(
+                f"ERFNet's dropout is {self.dropout}, but it must be two probabilities below 1.", code="out-of-range"
+            )
         if self.blocks < 0 or self.decoder_blocks < 0 or any(d < 1 for d in self.dilations):
-            raise PluginError("ERFNet's numbers of blocks can't be negative, and a dilation is at least 1.")
+            raise PluginError(
+                "ERFNet's numbers of blocks can't be negative, and a dilation is at least 1.", code="out-of-range"
+            )
 
 
 SHAPES = MappingProxyType(
@@ -106,7 +111,7 @@ class ErfNet(nn.Module):
         The optimiser does not know the new tensors: build it afterwards.
         """
         if classes < 1:
-            raise PluginError(f"a domain needs at least one class, not {classes}.")
+            raise PluginError(f"a domain needs at least one class, not {classes}.", code="out-of-range")
         if self.adapters:
             self.units.append(self._like_encoder(self._new_units()))
         self.decoders.append(
@@ -146,7 +151,8 @@ class ErfNet(nn.Module):
         if not 0 <= domain < len(modules):
             raise PluginError(
                 f"the network was asked for domain {domain}, but it has {len(modules)}, counted from 0. "
-                "add_domain() makes another one."
+                "add_domain() makes another one.",
+                code="refused-arguments",
             )
         return modules[domain]
 

@@ -69,12 +69,16 @@ def read_checkpoint(path: Path | str) -> dict[str, Tensor]:
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise PluginError(f"{shown_path(path)}: there is no such checkpoint.") from None
+        raise PluginError(f"{shown_path(path)}: there is no such checkpoint.", code="missing-file") from None
     except Exception as error:  # torch.load raises what it likes: EOFError, RuntimeError, UnpicklingError, ...
-        raise PluginError(f"{shown_path(path)} can't be read as a checkpoint of PyTorch: {error}") from error
+        raise PluginError(
+            f"{shown_path(path)} can't be read as a checkpoint of PyTorch: {error}", code="unreadable-file"
+        ) from error
     state = saved.get("state_dict", saved) if isinstance(saved, dict) else saved
     if not isinstance(state, dict) or not any(isinstance(value, Tensor) for value in state.values()):
-        raise PluginError(f"{shown_path(path)} holds no tensors by name: it is no checkpoint of a network.")
+        raise PluginError(
+            f"{shown_path(path)} holds no tensors by name: it is no checkpoint of a network.", code="unreadable-file"
+        )
     return without_prefix({name: value for name, value in state.items() if isinstance(value, Tensor)})
 
 
@@ -152,7 +156,8 @@ def _copy(network: ErfNet, wanted: Mapping[str, str], state: Mapping[str, Tensor
             f"the checkpoint does not fit this ERFNet with classes {list(network.classes)}"
             f"{' and adapters' if network.adapters else ''}; nothing was loaded.\n  " + "\n  ".join(problems) + "\n"
             "The number of domains, each one's number of classes (ignore included) and the shape of the network must "
-            "be those of the checkpoint."
+            "be those of the checkpoint.",
+            code="refused-arguments",
         )
     with torch.no_grad():
         for ours, value in values.items():

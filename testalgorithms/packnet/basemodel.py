@@ -25,14 +25,17 @@ class PackNet(TorchLearner):
     def __init__(self, *, prune: float = 0.75, retrain: float = 0.3, **training):
         super().__init__(**training)
         if not (0 <= prune < 1 and 0 <= retrain < 1):
-            raise PluginError(f"prune and retrain are shares, 0 to below 1; they can't be {prune:g} and {retrain:g}.")
+            raise PluginError(
+                f"prune and retrain are shares, 0 to below 1; they can't be {prune:g} and {retrain:g}.",
+                code="out-of-range",
+            )
         self.prune, self.retrain = prune, retrain
         self.owners = {}  # name of a parameter of the body -> the task that owns each of its numbers; 0: none
         self.tasks = []  # classes of each, in the order of learning
 
     def before_round(self, data):
         if data.task_masks is None:
-            raise PluginError(REFUSAL)
+            raise PluginError(REFUSAL, code="refused-arguments")
         own, body = data.task_masks[-1] == 0, [*self.network[:-1].named_parameters()]
         self.tasks.append(own.nonzero()[:, 0].tolist())
         self.owners = self.owners or {name: torch.zeros(p.shape, dtype=torch.int16) for name, p in body}
@@ -62,7 +65,7 @@ class PackNet(TorchLearner):
 
     def answer_logits(self, data, *, task_classes=None, **context):
         if self.tasks and task_classes is None:
-            raise PluginError(REFUSAL)
+            raise PluginError(REFUSAL, code="refused-arguments")
         told = [k for k, classes in enumerate(self.tasks, 1) if classes == sorted(task_classes)]
         self.task = told[-1] if told else len(self.tasks)  # one that is still to come: all that was learned
         return super().answer_logits(data, task_classes=task_classes, **context)

@@ -20,12 +20,17 @@ class NumberLearner(TorchLearner):
 
     def check_exam(self, *, kind, shape, num_classes):
         if kind != "regression":
-            raise PluginError(f"{type(self).__name__} estimates numbers, but this exam is one of {kind}.")
+            raise PluginError(
+                f"{type(self).__name__} estimates numbers, but this exam is one of {kind}.", code="refused-arguments"
+            )
 
     def tensors(self, data):
         x, y = data.tensors("cpu")
         if y.dim() != 1:
-            raise PluginError(f"{type(self).__name__} estimates one number for each sample, not {y.shape[1]}.")
+            raise PluginError(
+                f"{type(self).__name__} estimates one number for each sample, not {y.shape[1]}.",
+                code="refused-arguments",
+            )
         return x, y[:, None]
 
     def loss(self, batch):

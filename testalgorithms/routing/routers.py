@@ -7,7 +7,10 @@ from ianvs.base.errors import PluginError
 
 def _required(probabilities, who):
     if probabilities is None:
-        raise PluginError(f"{who} looks at what the edge says: set `hard_example_mining_mode: inference-then-mining`.")
+        raise PluginError(
+            f"{who} looks at what the edge says: set `hard_example_mining_mode: inference-then-mining`.",
+            code="refused-arguments",
+        )
     return probabilities
 
 

@@ -36,7 +36,10 @@ class DomainLabels:
     def __init__(self, classes: Sequence[int]) -> None:
         self.classes = tuple(int(c) for c in classes)
         if not 0 < len(self.classes) < STRANGE or not all(0 <= c < IGNORE for c in self.classes):
-            raise PluginError(f"a domain has 1 to {STRANGE - 1} classes with ids 0 to 254, not {self.classes}.")
+            raise PluginError(
+                f"a domain has 1 to {STRANGE - 1} classes with ids 0 to 254, not {self.classes}.",
+                code="refused-arguments",
+            )
         self.outputs = len(self.classes) + 1
         to_head = torch.full((IGNORE + 1,), STRANGE, dtype=torch.uint8)
         to_head[list(self.classes)] = torch.arange(len(self.classes), dtype=torch.uint8)
@@ -61,7 +64,8 @@ class DomainLabels:
         if counts[STRANGE]:
             raise PluginError(
                 f"{int(counts[STRANGE])} pixels of the round's label pictures have a class that is not taught in it. "
-                f"Its classes are {self.classes}, and {IGNORE} is for ignored pixels."
+                f"Its classes are {self.classes}, and {IGNORE} is for ignored pixels.",
+                code="refused-arguments",
             )
         return counts[: self.outputs]
 
@@ -105,12 +109,14 @@ class DomainData:
     def __init__(self, x: Tensor, y: Tensor, labels: DomainLabels, domain: int, device: torch.device) -> None:
         if x.dtype != torch.uint8 or x.dim() != 4:
             raise PluginError(
-                f"segmentation needs uint8 pictures (N, 3, H, W), but the samples are {x.dtype} {tuple(x.shape)}."
+                f"segmentation needs uint8 pictures (N, 3, H, W), but the samples are {x.dtype} {tuple(x.shape)}.",
+                code="refused-arguments",
             )
         if y.shape != (x.shape[0], *x.shape[2:]):
             raise PluginError(
                 f"segmentation needs a label for each pixel, (N, H, W), but the labels are {tuple(y.shape)} for "
-                f"pictures {tuple(x.shape)}."
+                f"pictures {tuple(x.shape)}.",
+                code="refused-arguments",
             )
         self.labels, self.domain, self.device = labels, domain, device
         self.here = resident(x, device)  # "cuda" is not equal to the "cuda:0" that a tensor lies on

@@ -311,7 +311,9 @@ class SegmentationLearner:
         if self.checkpoint == "last":
             return None
         if valid_data is None:
-            raise PluginError('checkpoint "best" needs a held-out part of each round: set train_ratio below 1.')
+            raise PluginError(
+                'checkpoint "best" needs a held-out part of each round: set train_ratio below 1.', code="out-of-range"
+            )
         return self.data_of(valid_data, task)
 
     def _untrained(self, num_classes: int, seed: int) -> SegmentationLearner:

@@ -37,19 +37,30 @@ def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 2:
-        raise PluginError(f"{where} returned scores {array.shape}: return class indices, scores.argmax(axis=1).")
+        raise PluginError(
+            f"{where} returned scores {array.shape}: return class indices, scores.argmax(axis=1).",
+            code="broken-contract",
+        )
     if array.dtype.kind == "b" and classes > 2:  # a comparison that was meant to be something else
-        raise PluginError(f"{where} returned booleans, and the exam has {classes} classes: return class indices.")
+        raise PluginError(
+            f"{where} returned booleans, and the exam has {classes} classes: return class indices.",
+            code="broken-contract",
+        )
     if array.dtype.kind not in "iub":
         whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.round(array)))
         if not whole:
             found = f"{array.dtype} values such as {array.ravel()[:1].tolist()[0]!r}"
-            raise PluginError(f"{where} returned {found}: return class indices, 0 to {classes - 1}.")
+            raise PluginError(
+                f"{where} returned {found}: return class indices, 0 to {classes - 1}.", code="broken-contract"
+            )
     array = array.astype(np.int64)
     if array.size and (array.min() < lowest or array.max() >= classes):
         wrong = array.min() if array.min() < lowest else array.max()
         hint = " -1 is an answer in open-world exams alone." if wrong == -1 else ""
-        raise PluginError(f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.{hint}")
+        raise PluginError(
+            f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.{hint}",
+            code="broken-contract",
+        )
     if lowest < 0:
         return array.astype(np.min_scalar_type(-max(classes, 1)))
     return array.astype(np.min_scalar_type(classes - 1) if classes > 1 else np.uint8)

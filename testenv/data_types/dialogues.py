@@ -86,11 +86,11 @@ def checked_replies(found: Any, turns: Sequence[int], where: str) -> list[list[s
     """
     wanted = f"return for each of the {len(turns)} conversations a list of replies, one for each turn of the user."
     if found is None:
-        raise PluginError(f"{where} returned nothing: {wanted}")
+        raise PluginError(f"{where} returned nothing: {wanted}", code="broken-contract")
     if isinstance(found, str | bytes | dict) or not hasattr(found, "__len__"):
-        raise PluginError(f"{where} returned {type(found).__name__}: {wanted}")
+        raise PluginError(f"{where} returned {type(found).__name__}: {wanted}", code="broken-contract")
     if len(found) != len(turns):
-        raise PluginError(f"{where} returned {len(found)} answers: {wanted}")
+        raise PluginError(f"{where} returned {len(found)} answers: {wanted}", code="broken-contract")
     return [
         _replies(said, count, f"{where}: conversation {n}", wanted)
         for n, (said, count) in enumerate(zip(found, turns, strict=True))
@@ -101,12 +101,15 @@ def _replies(said: object, count: int, where: str, wanted: str) -> list[str | No
     if said is None:
         return [None] * count
     if not isinstance(said, list | tuple | np.ndarray):
-        raise PluginError(f"{where} is answered by {type(said).__name__}: {wanted}")
+        raise PluginError(f"{where} is answered by {type(said).__name__}: {wanted}", code="broken-contract")
     if len(said) > count:
-        raise PluginError(f"{where} has {count} turns and got {len(said)} replies: {wanted}")
+        raise PluginError(f"{where} has {count} turns and got {len(said)} replies: {wanted}", code="broken-contract")
     odd = next((reply for reply in said if reply is not None and not isinstance(reply, str)), None)
     if odd is not None:
-        raise PluginError(f"{where} holds {type(odd).__name__} as a reply; a reply is a text, or None if it failed.")
+        raise PluginError(
+            f"{where} holds {type(odd).__name__} as a reply; a reply is a text, or None if it failed.",
+            code="broken-contract",
+        )
     # Halves of surrogate pairs, which a cut-off byte sequence may decode to, are no text: "?" takes their place.
     replies = [None if reply is None else reply.encode("utf-8", "replace").decode() for reply in said]
     return [*replies, *[None] * (count - len(said))]

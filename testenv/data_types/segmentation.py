@@ -88,22 +88,29 @@ def _label_pictures(found: object, shape: tuple[int, ...], classes: int, where: 
     """uint8 class indices, or 255 where "ignore" is predicted; a tensor stays one and where it lies."""
     wanted = f"class indices of shape {shape}, one for each pixel: 0 to {classes - 1}, or {IGNORED} for none"
     if found is None:
-        raise PluginError(f"{where} returned nothing. Return {wanted}.")
+        raise PluginError(f"{where} returned nothing. Return {wanted}.", code="broken-contract")
     if isinstance(found, list | tuple) and len(found) != shape[0]:
         found = one_for_each(found, shape[0], where)  # it names the shapes of batches
     try:
         array = found.detach() if hasattr(found, "detach") else np.asarray(found)
     except ValueError as error:
-        raise PluginError(f"{where} returned pictures of different shapes ({error}). Return {wanted}.") from None
+        raise PluginError(
+            f"{where} returned pictures of different shapes ({error}). Return {wanted}.", code="broken-contract"
+        ) from None
     kind = str(array.dtype).removeprefix("torch.")
     if array.ndim == 4 and array.shape[2:] == shape[1:]:
-        raise PluginError(f"{where} returned scores {tuple(array.shape)}: return class indices, scores.argmax(1).")
+        raise PluginError(
+            f"{where} returned scores {tuple(array.shape)}: return class indices, scores.argmax(1).",
+            code="broken-contract",
+        )
     if tuple(array.shape) != shape or not kind.startswith(("uint", "int", "bool")):
-        raise PluginError(f"{where} returned {kind} of shape {tuple(array.shape)}. Return {wanted}.")
+        raise PluginError(
+            f"{where} returned {kind} of shape {tuple(array.shape)}. Return {wanted}.", code="broken-contract"
+        )
     if shape[0] and (int(array.min()) < 0 or int(array.max()) >= classes):
         wrong = array[(array < 0) | ((array >= classes) & (array != IGNORED))]
         if len(wrong):
-            raise PluginError(f"{where} returned class index {int(wrong[0])}. Return {wanted}.")
+            raise PluginError(f"{where} returned class index {int(wrong[0])}. Return {wanted}.", code="broken-contract")
     if isinstance(array, np.ndarray):
         return array.astype(np.uint8, copy=False)
     import torch

@@ -55,7 +55,9 @@ def _pyarrow() -> Any:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        raise DataError("tables of this kind are read by pyarrow: pip install 'ianvs[parquet]'.") from None
+        raise DataError(
+            "tables of this kind are read by pyarrow: pip install 'ianvs[parquet]'.", code="missing-package"
+        ) from None
     return pyarrow
 
 
@@ -152,12 +154,15 @@ def _given(value: Any, what: str, spec: DatasetSpec) -> Returned | None:
         return None
     arrow = _pyarrow()
     if ours and not hasattr(value, "__len__"):
-        raise DataError("a Hugging Face dataset that streams has no length. Load it without `streaming=True`.")
+        raise DataError(
+            "a Hugging Face dataset that streams has no length. Load it without `streaming=True`.",
+            code="unreadable-data",
+        )
     try:
         table = value.with_format("arrow")[:] if ours else arrow.table(value)
     except (arrow.ArrowException, TypeError, ValueError) as error:
         said = f"{type(value).__name__} has cells that pyarrow can't hold ({str(error.args[-1]).splitlines()[0]})"
-        raise DataError(f"{said}. Return (x, y) arrays instead.") from None
+        raise DataError(f"{said}. Return (x, y) arrays instead.", code="unreadable-data") from None
     held = _held(table.schema, lambda columns: table.select(columns).to_batches(), Path(what), spec)
     if held.form == "conversations":
         return held.x, None
@@ -169,9 +174,12 @@ def _given(value: Any, what: str, spec: DatasetSpec) -> Returned | None:
             f"{what} has the column '{numbering[0]}', which looks like the number of the row. Return the table without "
             "it, or list the columns that are features by `input: [...]` in the dataset."
         )
-        raise DataError(message)
+        raise DataError(message, code="invalid-record")
     if held.label_columns:
-        raise DataError(f"`label` lists columns of {what}. Return (x, y), y an array (N, C), and name their `classes`.")
+        raise DataError(
+            f"`label` lists columns of {what}. Return (x, y), y an array (N, C), and name their `classes`.",
+            code="invalid-record",
+        )
     return {"x": held.x, "y": held.y} | ({"domain": held.domains} if any(held.domains) else {}), held.classes
 
 
@@ -184,7 +192,10 @@ def _splits(given: Mapping[str, object]) -> dict[str, object] | None:
     if not _is_hugging_face(given):
         return None
     if "train" not in given:
-        raise DataError(f"a DatasetDict without 'train': it has {one_line(list(given))}. Return (train, test) of them.")
+        raise DataError(
+            f"a DatasetDict without 'train': it has {one_line(list(given))}. Return (train, test) of them.",
+            code="missing-data",
+        )
     tests = [given[name] for name in _TESTS if name in given]
     return {"train": given["train"]} | ({"test": tests[0]} if tests else {})
 

@@ -50,7 +50,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
             raise ValueError("it is no IDX file of unsigned bytes")
         return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
     except (OSError, EOFError, zlib.error, struct.error, ValueError) as error:
-        raise DataError(f"{path} can't be read: {error}.") from None
+        raise DataError(f"{path} can't be read: {error}.", code="unreadable-data") from None
 
 
 def _content(path: Path) -> bytes:
@@ -70,6 +70,6 @@ def _unpacked_digest(path: Path, digest: str, cache_dir: Path) -> str:
         try:
             known = hashlib.sha256(_content(path)).hexdigest()
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{path} can't be unpacked: {error}.") from None
+            raise DataError(f"{path} can't be unpacked: {error}.", code="unreadable-data") from None
         write_memo(memo, known)
     return known

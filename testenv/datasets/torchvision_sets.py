@@ -47,7 +47,7 @@ class TorchvisionSet(ArraySource):
             with FileLock(spec.root / f".{spec.name}.lock"):
                 self.fetch(spec.root)
             if missing := self._missing(spec):
-                raise DataError(f"{spec.name} was downloaded, but {missing[0]} is not there.")
+                raise DataError(f"{spec.name} was downloaded, but {missing[0]} is not there.", code="missing-data")
         return super().fingerprint(spec, cache_dir)
 
     def fetch(self, root: Path) -> None:
@@ -57,7 +57,7 @@ class TorchvisionSet(ArraySource):
         try:
             getattr(torchvision.datasets, self.reader)(root=root, train=True, download=True)
         except (OSError, RuntimeError) as error:
-            raise DataError(f"{self.reader} can't be downloaded to {root}: {error}") from None
+            raise DataError(f"{self.reader} can't be downloaded to {root}: {error}", code="unreadable-data") from None
 
     def read(self, spec: DatasetSpec) -> Arrays:
         """Raises DataError for files that are damaged."""
@@ -69,7 +69,9 @@ class TorchvisionSet(ArraySource):
                 reader = getattr(torchvision.datasets, self.reader)
                 data = reader(root=spec.root, train=part == "train", download=False)
             except RuntimeError as error:
-                raise DataError(f"{spec.name} can't be read below {spec.root}: {error}") from None
+                raise DataError(
+                    f"{spec.name} can't be read below {spec.root}: {error}", code="unreadable-data"
+                ) from None
             arrays |= self.columns(part, np.asarray(data.data), data.targets)
             arrays["classes"] = np.array(data.classes, dtype=str)
         return arrays
@@ -115,7 +117,10 @@ class IdxSet(TorchvisionSet):
         arrays: Arrays = {}
         for part, x, y in (("train", train_x, train_y), ("test", test_x, test_y)):
             if x.ndim != 3 or y.shape != (len(x),):
-                raise DataError(f"{spec.name} below {spec.root}: pictures {x.shape} and labels {y.shape} don't fit.")
+                raise DataError(
+                    f"{spec.name} below {spec.root}: pictures {x.shape} and labels {y.shape} don't fit.",
+                    code="damaged-dataset",
+                )
             arrays |= self.columns(part, x, y)
         return arrays
 

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from pydantic import Field
 
-from ianvs.base.errors import ConfigError, ValidationError, closest, one_line
+from ianvs.base.errors import ConfigError, InvalidValue, ValidationError, closest, one_line
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.definition import score_metric
@@ -93,7 +93,9 @@ def edit_similarity(record: EvaluationRecord) -> Mapping[str, float]:
 def sari_score(record: EvaluationRecord) -> Mapping[str, float]:
     """How well a reply simplifies what the user said: what it keeps, deletes and adds as the references do, 0 to 1."""
     if record.questions is None:
-        raise ValueError("SARI compares replies with what users said, which is kept of conversations alone")
+        raise InvalidValue(
+            "SARI compares replies with what users said, which is kept of conversations alone", "unfit-metric"
+        )
     places, scores, said = list[tuple[int, int]](), list[float](), list(record.questions)
     for index, turn, references, reply in turns_of(record):
         places.append((index, turn))
@@ -156,11 +158,14 @@ def _configured(spec: MetricSpec) -> Metric:
         for test in options.by:
             if test not in record.tests:
                 told = f"`by` names the test set '{test}', which there is none of.{closest(test, record.tests)}"
-                raise ValueError(f"{told} There are: {one_line(record.tests)}")
+                raise InvalidValue(f"{told} There are: {one_line(record.tests)}", "unfit-metric")
         name = options.by.get(record.test, options.otherwise)
         missing = [test for test in record.tests if test not in options.by]
         if name is None or (missing and options.otherwise is None):
-            raise ValueError(f"`by` names no score for {one_line(missing)}; add it, or one for the rest as `otherwise`")
+            raise InvalidValue(
+                f"`by` names no score for {one_line(missing)}; add it, or one for the rest as `otherwise`",
+                "unfit-metric",
+            )
         value = scores[name].function(record)  # type: ignore[misc]
         parts = {scores[name].name: value} if not isinstance(value, Mapping) else dict(value)
         return {TASK_SCORE: parts.pop(scores[name].name), **parts}
@@ -171,7 +176,7 @@ def _configured(spec: MetricSpec) -> Metric:
 
 def _without_options(record: EvaluationRecord) -> float:
     """The score that the testenv names for the task of a test set, by its options `by` and `otherwise`."""
-    raise ValueError(f"{TASK_SCORE} needs `by`, a score for each test set")
+    raise InvalidValue(f"{TASK_SCORE} needs `by`, a score for each test set", "unfit-metric")
 
 
 task_score = Metric(

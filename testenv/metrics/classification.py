@@ -7,6 +7,7 @@ it and of another one. An answer that is no class is an FN, and an FP of none. W
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.errors import InvalidValue
 from ianvs.exam.metrics.definition import mean, score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.ragged import Ragged
@@ -79,13 +80,19 @@ def f1(record: EvaluationRecord) -> float:
 def exact_match(record: EvaluationRecord) -> float:
     """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
     if record.y_true is None or record.y_pred is None:
-        raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
+        raise InvalidValue(
+            "exact_match compares labels one by one, and only their confusion matrix is stored", "unfit-metric"
+        )
     kind = getattr(record.y_true, "dtype", np.dtype(object)).kind
     numbers = kind == "f" and len(record.y_true) > 0
     if np.ndim(record.y_true) > 1 or numbers or isinstance(record.y_true, Ragged):
-        raise ValueError("exact_match is for one label or text a sample, and answers of the same kind")
+        raise InvalidValue(
+            "exact_match is for one label or text a sample, and answers of the same kind", "unfit-metric"
+        )
     if len(record.y_true) != len(record.y_pred):
-        raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
+        raise InvalidValue(
+            f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions", "unfit-metric"
+        )
     both = zip(record.y_true, record.y_pred, strict=True)
     return mean(record.by_sample("exact_match", lambda _: np.array([float(np.array_equal(*one)) for one in both])))
 
@@ -104,7 +111,9 @@ def linear_probe_accuracy(record: EvaluationRecord) -> float:
     if record.probe is None or record.y_true is None:
         return float("nan")
     if len(record.y_true) != len(record.probe):
-        raise ValueError(f"there are {len(record.y_true)} labels and {len(record.probe)} predictions of the probe")
+        raise InvalidValue(
+            f"there are {len(record.y_true)} labels and {len(record.probe)} predictions of the probe", "unfit-metric"
+        )
     return mean(np.equal(record.y_true, record.probe).astype(np.float64))
 
 

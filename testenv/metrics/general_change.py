@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.base.errors import closest, one_line
+from ianvs.base.errors import InvalidValue, closest, one_line
 from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, metric_options
@@ -65,7 +65,7 @@ def _mean_change(inputs: ScoreMatrix, tests: list[str]) -> float:
     for test in tests:
         if test not in inputs.tests:
             hint = f"{closest(test, inputs.tests)} There are: {one_line(inputs.tests)}"
-            raise ValueError(f"there is no test set '{test}'.{hint}")
+            raise InvalidValue(f"there is no test set '{test}'.{hint}", "unfit-metric")
     columns = [inputs.tests.index(test) for test in tests] or [*range(len(inputs.R), inputs.R.shape[1])]
     change = mean(inputs.values[-1, columns] - inputs.values[0, columns])
     return change if inputs.higher_is_better else -change

@@ -14,6 +14,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ianvs.base.errors import InvalidValue
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies
@@ -38,17 +39,23 @@ def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ..
     """
     truth, said = record.y_true, record.y_pred
     if truth is None or said is None:
-        raise ValueError("replies are compared one by one, and only a confusion matrix is stored")
+        raise InvalidValue("replies are compared one by one, and only a confusion matrix is stored", "unfit-metric")
     if len(truth) != len(said):
-        raise ValueError(f"there are {len(truth)} conversations to answer, and answers to {len(said)}")
+        raise InvalidValue(
+            f"there are {len(truth)} conversations to answer, and answers to {len(said)}", "unfit-metric"
+        )
     further = truth.references if isinstance(truth, Replies) else repeat(())
     for index, (wanted, given, more) in enumerate(zip(truth, said, further, strict=False)):
         expected = _texts(wanted, index)
         answers = [] if given is None else _texts(given, index)
         if not expected and answers:
-            raise ValueError(f"sample {index} is a plain text without a user's turn: perplexity is of such")
+            raise InvalidValue(
+                f"sample {index} is a plain text without a user's turn: perplexity is of such", "unfit-metric"
+            )
         if len(answers) > len(expected):
-            raise ValueError(f"conversation {index} has {len(expected)} turns and {len(answers)} replies")
+            raise InvalidValue(
+                f"conversation {index} has {len(expected)} turns and {len(answers)} replies", "unfit-metric"
+            )
         for turn, (reference, reply) in enumerate(zip_longest(expected, answers)):
             yield index, turn, (reference or "", *(more if turn == len(expected) - 1 else ())), reply
 
@@ -189,5 +196,7 @@ def _texts(value: object, index: int) -> list[str | None]:
     if isinstance(value, str):
         return [str(value)]
     if not isinstance(value, list | tuple) or any(text is not None and not isinstance(text, str) for text in value):
-        raise ValueError(f"sample {index} holds {value!r}; this score is of texts, or of lists of replies")
+        raise InvalidValue(
+            f"sample {index} holds {value!r}; this score is of texts, or of lists of replies", "unfit-metric"
+        )
     return list(value)

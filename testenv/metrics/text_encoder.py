@@ -65,7 +65,7 @@ class Encoder:
                 self._model = SentenceTransformer(_repository(name), revision=revision, device=on)
         except Exception as error:  # a dozen kinds, from a broken file to no network
             where = f" from {place.folder}" if place is not None else ""
-            raise IanvsError(f"the encoder '{name}' can't be loaded{where}: {error}") from error
+            raise IanvsError(f"the encoder '{name}' can't be loaded{where}: {error}", code="unreadable-file") from error
         self.device = str(self._model.device)
 
     def encode(self, texts: Sequence[str], batch_size: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:

@@ -76,7 +76,7 @@ class _Similarity:
     @cached_property
     def _texts(self) -> _Encoded:
         if (why := self.missing()) is not None:
-            raise IanvsError(why)
+            raise IanvsError(why, code="missing-package")
         encoder = Encoder(self.options.encoder, self._place, self.options.revision, self._device)
         return _Encoded(encoder, self.options.batch_size)
 

@@ -25,9 +25,11 @@ class TeacherForced(Question):
         try:
             array = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise PluginError(f"{who} returned {type(found).__name__} ({error}): {wanted}.") from None
+            raise PluginError(
+                f"{who} returned {type(found).__name__} ({error}): {wanted}.", code="broken-contract"
+            ) from None
         if array.shape != (samples, len(self.extras)):
-            raise PluginError(f"{who} returned shape {array.shape}: {wanted}.")
+            raise PluginError(f"{who} returned shape {array.shape}: {wanted}.", code="broken-contract")
         right, tokens, likelihood = array.T
         counts = array[:, :2]
         wrong = (
@@ -37,7 +39,7 @@ class TeacherForced(Question):
         if wrong.any():
             row = [float(value) for value in array[int(np.flatnonzero(wrong)[0])]]
             form = "whole numbers, the first not the larger, and the natural log of a probability, at most 0"
-            raise PluginError(f"{who} returned {row} for a conversation: {wanted}; {form}.")
+            raise PluginError(f"{who} returned {row} for a conversation: {wanted}; {form}.", code="broken-contract")
         return array
 
     def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:

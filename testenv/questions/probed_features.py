@@ -22,9 +22,11 @@ class LinearProbe(Question):
     def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[np.float32]:
         array = np.asarray(on_host(found), dtype=np.float32)
         if array.ndim != 2 or len(array) != samples:
-            raise PluginError(f"{who} returned shape {array.shape}: return (N, D), N = {samples}.")
+            raise PluginError(
+                f"{who} returned shape {array.shape}: return (N, D), N = {samples}.", code="broken-contract"
+            )
         if not np.isfinite(array).all():
-            raise PluginError(f"{who} returned numbers that are infinite or nan.")
+            raise PluginError(f"{who} returned numbers that are infinite or nan.", code="broken-contract")
         return array
 
     def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:

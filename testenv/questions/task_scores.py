@@ -32,10 +32,16 @@ class TaskScores(Question):
         array = np.asarray(on_host(found))
         if array.shape != (samples, classes) or array.dtype.kind not in "iuf":
             form = f"{array.dtype} {array.shape}"
-            raise PluginError(f"{who} returned {form}: return ({samples}, {classes}) numbers, one for each class.")
+            raise PluginError(
+                f"{who} returned {form}: return ({samples}, {classes}) numbers, one for each class.",
+                code="broken-contract",
+            )
         scores = array.astype(np.float32)
         if np.isnan(scores).any() or np.isposinf(scores).any():
-            raise PluginError(f"{who} returned nan or infinity: the higher a score the likelier, -inf for never.")
+            raise PluginError(
+                f"{who} returned nan or infinity: the higher a score the likelier, -inf for never.",
+                code="broken-contract",
+            )
         return scores
 
     def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:

@@ -34,7 +34,7 @@ def kill_itself(argument: Any, report: Any) -> None:
 
 def kill_parent(argument: Any, report: Any) -> None:
     os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def shout(argument: int, report: Any) -> None:
@@ -88,12 +88,12 @@ def begin_and_end(argument: Path, report: Any) -> None:
 def ignore_signals(argument: Path, report: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     argument.write_text("started")
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def leave_children(argument: Path, report: Any) -> None:
     """One child in this process group, one that made a session of its own."""
-    sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
+    sleeper = [sys.executable, "-c", "import time; time.sleep(3600)"]
     ours = subprocess.Popen(sleeper)
     theirs = subprocess.Popen(sleeper, start_new_session=True)
     argument.write_text(f"{ours.pid} {theirs.pid}")

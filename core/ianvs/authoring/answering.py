@@ -38,7 +38,8 @@ class Answering(NetworkHolder):
         if own.predict is Answering.predict and kind in installed(_DATA_TYPES) and not (kind == _OWN or of_pixels):
             raise PluginError(
                 f"{own.__name__} answers one class for each sample, but this exam is one of {kind}. Take a method for "
-                "that (`ianvs list algorithms`), or override predict()."
+                "that (`ianvs list algorithms`), or override predict().",
+                code="refused-arguments",
             )
         return super().check_exam(kind=kind, shape=shape, num_classes=num_classes)
 

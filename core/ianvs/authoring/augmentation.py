@@ -30,7 +30,8 @@ def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) 
     if x.dim() != 4:
         raise PluginError(
             f"augment '{name}' needs pictures (channels, height, width), but a sample has shape "
-            f"{tuple(x.shape[1:])}. Use augment 'none' for feature vectors."
+            f"{tuple(x.shape[1:])}. Use augment 'none' for feature vectors.",
+            code="refused-arguments",
         )
     size, height, width = len(x), x.shape[2], x.shape[3]
     dy, dx = max(1, height // 8), max(1, width // 8)

@@ -45,14 +45,18 @@ class BackboneChoice:
         size = self.picture_size
         sides = [size, size] if isinstance(size, int) else list(size or (1, 1))
         if len(sides) != 2 or any(not isinstance(side, int) or side < 1 for side in sides):
-            raise PluginError(f"picture_size is a side or [height, width] in pixels; it can't be {size}.")
+            raise PluginError(
+                f"picture_size is a side or [height, width] in pixels; it can't be {size}.", code="out-of-range"
+            )
         self._size = None if size is None else (sides[0], sides[1])
         require_known("interpolation", self.interpolation or "bilinear", INTERPOLATIONS)
         crop = self.crop
         if crop not in (None, "none") and not (isinstance(crop, int | float) and 0 < crop <= 1):
-            raise PluginError(f"crop is a share of the sides, above 0 and up to 1, or none; it can't be {crop}.")
+            raise PluginError(
+                f"crop is a share of the sides, above 0 and up to 1, or none; it can't be {crop}.", code="out-of-range"
+            )
         if self.lora_rank is not None and self.lora_rank < 1:
-            raise PluginError(f"lora_rank is 1 or more; it can't be {self.lora_rank}.")
+            raise PluginError(f"lora_rank is 1 or more; it can't be {self.lora_rank}.", code="out-of-range")
 
     # Pictures.
 
@@ -103,7 +107,8 @@ class BackboneChoice:
             why = (str(error).splitlines() or [type(error).__name__])[0]
             raise PluginError(
                 f"network '{name}' can't take pictures of {seen[1]}x{seen[2]} pixels ({why}). Set `picture_size` to "
-                "the side that it was made for, often 224."
+                "the side that it was made for, often 224.",
+                code="refused-arguments",
             ) from error
 
     # The network.
@@ -162,5 +167,6 @@ class BackboneChoice:
             )
             raise PluginError(
                 f"this was saved beside {was}, whose frozen part is not that of '{name}' with weights "
-                f"'{self.weights}'. Use the same network and the same file of weights."
+                f"'{self.weights}'. Use the same network and the same file of weights.",
+                code="refused-arguments",
             )

@@ -87,7 +87,8 @@ def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
     classes = getattr(config, "num_labels", getattr(model, "num_classes", CLASSES))
     if not linear or linear[-1][1].out_features != classes:
         raise PluginError(
-            f"the head of network '{name}' can't be replaced: its last layer is not a linear one. Take another network."
+            f"the head of network '{name}' can't be replaced: its last layer is not linear. Take another network.",
+            code="refused-arguments",
         )
     place, head = linear[-1]
     owner, _, attribute = place.rpartition(".")
@@ -120,14 +121,17 @@ def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor
         return _of_timm(name.removeprefix("timm/"), said, download)
     if name in torchvision_names():
         return _of_torchvision(name, said, download)
-    raise PluginError(f"weights '{said}' of network '{name}': there is no such file, and no package of that name.")
+    raise PluginError(
+        f"weights '{said}' of network '{name}': there is no such file, and no package of that name.",
+        code="missing-file",
+    )
 
 
 def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
     timm = _package("timm", "vision")
     if not timm.is_model(name):
         hint = closest(name, timm.list_models())
-        raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
+        raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.", code="invalid-choice")
     options: dict[str, Any] = {}
     if name.startswith(("vit_", "deit")):
         options = {"img_size": size}
@@ -144,7 +148,9 @@ def _of_timm(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
         raise _unknown(said, f"timm/{name}", ["pretrained"])
     config = timm.get_pretrained_cfg(name)
     if config is None or not config.has_weights:
-        raise PluginError(f"timm has no trained weights for '{name}'. Give `weights:` a file.")
+        raise PluginError(
+            f"timm has no trained weights for '{name}'. Give `weights:` a file.", code="refused-arguments"
+        )
     file = Path(torch.hub.get_dir()) / "checkpoints" / Path(config.url or "").name
     cached = _in_hub_cache(config.hf_hub_id) if config.hf_hub_id else None
     if cached is not None or file.is_file():
@@ -180,7 +186,8 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
         said = " ".join(str(error).split())[:200]
         raise PluginError(
             f"network 'hf/{name}' can't be built: {said} Give a folder with config.json, put the model into the cache "
-            "of Hugging Face, or set `download: true`."
+            "of Hugging Face, or set `download: true`.",
+            code="refused-arguments",
         ) from error
     return model
 
@@ -202,7 +209,9 @@ def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
         model = made_by.from_pretrained(name, config=config, local_files_only=not download)
     except (OSError, ValueError) as error:
         if Path(name).is_dir():
-            raise PluginError(f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}") from error
+            raise PluginError(
+                f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}", code="unreadable-file"
+            ) from error
         raise _absent(f"hf/{name}", "pretrained", f"https://huggingface.co/{name}", None) from error
     found: Mapping[str, Tensor] = model.state_dict()
     return found
@@ -219,7 +228,9 @@ def _package(name: str, extra: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:
-        raise PluginError(f"this network needs the package {name}: pip install 'ianvs[{extra}]'.") from None
+        raise PluginError(
+            f"this network needs the package {name}: pip install 'ianvs[{extra}]'.", code="missing-package"
+        ) from None
 
 
 def _unknown(said: str, name: str, known: Sequence[str]) -> PluginError:

@@ -52,7 +52,10 @@ class NetworkHolder:
     ) -> None:
         if self.networks and architecture not in self.networks:
             known = " or ".join(self.networks)
-            raise PluginError(f"{type(self).__name__} does not work on network '{architecture}'. Set it to {known}.")
+            raise PluginError(
+                f"{type(self).__name__} does not work on network '{architecture}'. Set it to {known}.",
+                code="refused-arguments",
+            )
         self.architecture, self.initialization = architecture, initialization
         self._options = options  # of networks.build_network
         self.precision, self.compile = precision, compile
@@ -179,7 +182,10 @@ class NetworkHolder:
             self.backbone_choice.require(saved.get("frozen"), self.architecture)
             fitted = self.network.load_state_dict(saved["network"], strict=not self._fixed)
             if set(fitted.missing_keys) - self._fixed or fitted.unexpected_keys:
-                raise PluginError(f"{Path(path).name} was saved of another network than '{self.architecture}'.")
+                raise PluginError(
+                    f"{Path(path).name} was saved of another network than '{self.architecture}'.",
+                    code="refused-arguments",
+                )
         given = saved.get("given")
         self._given = None if given is None else {name: values.numpy() for name, values in given.items()}
         self._optimizer = saved.get("optimizer")

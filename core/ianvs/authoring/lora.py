@@ -72,7 +72,7 @@ def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
     Raises PluginError if there are none, as in a convolutional network.
     """
     if rank < 1:
-        raise PluginError(f"lora_rank is 1 or more; it can't be {rank}.")
+        raise PluginError(f"lora_rank is 1 or more; it can't be {rank}.", code="out-of-range")
     found = [
         (module, name)
         for module in body.modules()
@@ -83,7 +83,8 @@ def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
     if not found:
         raise PluginError(
             "lora_rank is for networks with linear layers, such as vision transformers; the body of this one has none. "
-            "Use `frozen: true`, or another network."
+            "Use `frozen: true`, or another network.",
+            code="refused-arguments",
         )
     for module, name in found:
         LowRank.at(module, name, rank, alpha)

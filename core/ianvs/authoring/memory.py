@@ -26,7 +26,10 @@ class Memory:
 
     def __init__(self, capacity: int) -> None:
         if capacity < 0:
-            raise PluginError(f"the capacity of a memory is a number of samples, 0 or more; it can't be {capacity}.")
+            raise PluginError(
+                f"the capacity of a memory is a number of samples, 0 or more; it can't be {capacity}.",
+                code="out-of-range",
+            )
         self.capacity = int(capacity)
         self.seen = 0  # samples that were ever added
         self.columns: tuple[Tensor, ...] = ()  # x, y and whatever else is stored of each sample
@@ -232,9 +235,12 @@ class BiasedReservoirMemory(Memory):
         super().__init__(capacity)
         if formula not in FORMULAS:
             hint = closest(formula, FORMULAS)
-            raise PluginError(f"formula '{formula}' of a biased reservoir is not known.{hint} {' or '.join(FORMULAS)}.")
+            raise PluginError(
+                f"formula '{formula}' of a biased reservoir is not known.{hint} {' or '.join(FORMULAS)}.",
+                code="invalid-choice",
+            )
         if alpha < 0:
-            raise PluginError(f"alpha of a biased reservoir can't be negative, but is {alpha:g}.")
+            raise PluginError(f"alpha of a biased reservoir can't be negative, but is {alpha:g}.", code="out-of-range")
         self.formula, self.alpha = formula, alpha
         self.buckets = 0
 
@@ -301,7 +307,8 @@ class HerdingMemory(Memory):
         classes = sorted(come | kept)
         if 0 < self.capacity < len(classes):
             raise PluginError(
-                f"a memory with a capacity of {self.capacity} can't hold an exemplar of each of {len(classes)} classes."
+                f"a memory with a capacity of {self.capacity} can't hold exemplars of {len(classes)} classes.",
+                code="refused-arguments",
             )
         parts: list[tuple[Tensor, ...]] = []
         for c in classes:

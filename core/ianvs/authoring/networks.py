@@ -97,7 +97,10 @@ def library_network(
     """(N, 1 or 3, H, W) -> (N, num_classes): a network of torchvision, timm or Hugging Face with a new linear head."""
     _require_pictures(name, input_shape)
     if input_shape[0] not in (1, 3):
-        raise PluginError(f"network '{name}' takes pictures of 1 or 3 channels, but these have {input_shape[0]}.")
+        raise PluginError(
+            f"network '{name}' takes pictures of 1 or 3 channels, but these have {input_shape[0]}.",
+            code="refused-arguments",
+        )
     model = library_model(name, (input_shape[1], input_shape[2]), download, trained=fill is not None)
     body, place, features = from_library(model, name)
     head = nn.Linear(features, num_classes)
@@ -144,7 +147,8 @@ def build_network(
             raise PluginError(
                 f"network '{name}' is not known.{hint} There are: {', '.join(known)}, torchvision's others "
                 "(vit_b_16, convnext_tiny, ...), timm/NAME, hf/NAME, or the folder of a Hugging Face model with its "
-                "config.json; for another one, override build_network() in the algorithm's class."
+                "config.json; for another one, override build_network() in the algorithm's class.",
+                code="invalid-choice",
             )
     if fill is not None:
         *_, (place, head) = own.named_children()
@@ -157,7 +161,8 @@ def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:
     if not isinstance(network, nn.Sequential) or not isinstance(network[-1], nn.Linear):
         raise PluginError(
             f"the features of a {type(network).__name__} are not known. Let build_network() return an nn.Sequential "
-            "whose last module is the linear head and whose others give the features."
+            "whose last module is the linear head and whose others give the features.",
+            code="refused-arguments",
         )
     return network[:-1], network[-1]
 
@@ -166,7 +171,8 @@ def _require_pictures(name: str, input_shape: Sequence[int]) -> None:
     if len(input_shape) != 3:
         raise PluginError(
             f"network '{name}' needs pictures (channels, height, width), but a sample has shape {tuple(input_shape)}. "
-            "Use network 'mlp' for feature vectors."
+            "Use network 'mlp' for feature vectors.",
+            code="refused-arguments",
         )
 
 
@@ -242,5 +248,7 @@ def token_network(network: nn.Module) -> tuple[SmallViT, nn.Linear]:
     """The transformer and the head of a network called "vit". Raises PluginError for any other."""
     parts = list(network) if isinstance(network, nn.Sequential) else []
     if len(parts) != 2 or not isinstance(parts[0], SmallViT) or not isinstance(parts[1], nn.Linear):
-        raise PluginError('this method works on the tokens of a transformer. Set network to "vit".')
+        raise PluginError(
+            'this method works on the tokens of a transformer. Set network to "vit".', code="refused-arguments"
+        )
     return parts[0], parts[1]

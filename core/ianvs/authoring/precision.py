@@ -11,7 +11,9 @@ def chosen_precision(precision: str, amp: bool) -> str:
     """Combine `precision` and `amp`, the older name for bf16. Raises PluginError if they disagree."""
     require_known("precision", precision, PRECISIONS)
     if amp and precision == "tf32":
-        raise PluginError("`amp: true` is `precision: bf16`, and precision is 'tf32'. Take out `amp`.")
+        raise PluginError(
+            "`amp: true` is `precision: bf16`, and precision is 'tf32'. Take out `amp`.", code="conflicting-keys"
+        )
     return "bf16" if amp else precision
 
 
@@ -24,7 +26,8 @@ def use_precision(precision: str, device: torch.device | str) -> None:
         if precision == "tf32":
             raise PluginError(
                 "precision 'tf32' is how NVIDIA cards multiply, and this case runs on the CPU. Use 'fp32', or 'bf16', "
-                "which is computed anywhere."
+                "which is computed anywhere.",
+                code="refused-arguments",
             )
         return
     rounds = precision == "tf32"

@@ -53,10 +53,13 @@ class ReplayLearner(TorchLearner):
         require_known("selection of a memory", selection, _MEMORIES)
         if fill != "after_round" and selection in ("per_round", "herding"):
             raise PluginError(
-                f"a memory with selection '{selection}' is filled after each round: set `fill: after_round`."
+                f"a memory with selection '{selection}' is filled after each round: set `fill: after_round`.",
+                code="refused-arguments",
             )
         if replay_batch is not None and replay_batch < 1:
-            raise PluginError(f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.")
+            raise PluginError(
+                f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.", code="out-of-range"
+            )
         self.replay_batch, self.fill = replay_batch, fill
         in_place = {"in_place": fill != "after_round"} if selection == "reservoir" else {}
         self.memory = _MEMORIES[selection](capacity, **in_place)
@@ -175,7 +178,10 @@ class ExemplarLearner(ReplayLearner):
     def __init__(self, *, selection: str = "herding", **options: Any) -> None:
         super().__init__(selection=selection, **options)
         if isinstance(self.memory, PerRoundMemory) or self.fill != "after_round":
-            raise PluginError("exemplars are chosen after a round, from all rounds: take out `fill` or `selection`.")
+            raise PluginError(
+                "exemplars are chosen after a round, from all rounds: take out `fill` or `selection`.",
+                code="conflicting-keys",
+            )
         self.known: list[int] = []
         self.new: list[int] = []
         self.old: list[int] = []

@@ -23,7 +23,8 @@ class Scaling:
         if isinstance(said, str) and said not in NAMES:
             raise PluginError(
                 f"scale '{said}' is not known.{closest(said, NAMES)} There are: {', '.join(NAMES)}, or "
-                "{mean: [...], std: [...]} per channel in units of 0 to 1."
+                "{mean: [...], std: [...]} per channel in units of 0 to 1.",
+                code="invalid-choice",
             )
         self.name = said if isinstance(said, str) else "given"
         self.mean: Tensor | None = None
@@ -40,7 +41,8 @@ class Scaling:
         if set(numbers) != {"mean", "std"} or len(mean) != len(std) or not len(std) or bool((std <= 0).any()):
             raise PluginError(
                 "scale takes as many numbers for `mean` as for `std`, one per channel, and each std above 0: "
-                f"{{mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}}; found {dict(numbers)}."
+                f"{{mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}}; found {dict(numbers)}.",
+                code="refused-arguments",
             )
         self.mean, self.std = mean, std
 
@@ -73,7 +75,8 @@ class Scaling:
         except RuntimeError:
             raise PluginError(
                 f"scale gives {self.mean.numel()} numbers, but a sample has shape {tuple(x.shape[1:])}. Give one "
-                "number for each channel, or a single one."
+                "number for each channel, or a single one.",
+                code="refused-arguments",
             ) from None
 
     def state(self) -> dict[str, Tensor] | None:

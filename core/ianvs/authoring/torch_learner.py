@@ -124,7 +124,10 @@ class TorchLearner(Answering):
             ),
         )
         if initialization != "default" and weights is not None:
-            raise PluginError(f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.")
+            raise PluginError(
+                f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.",
+                code="conflicting-keys",
+            )
         self.batch_size = batch_size
         self.schedule = Schedule(**{field.name: options[field.name] for field in fields(Schedule)})
         self.keep_optimizer = keep_optimizer

@@ -41,9 +41,13 @@ class Schedule:
     def __post_init__(self) -> None:
         require_known("decay", self.decay, DECAYS)
         if not 0 <= self.warm_up <= 1:
-            raise PluginError(f"warm_up is the share of a round's steps, 0 to 1; it can't be {self.warm_up:g}.")
+            raise PluginError(
+                f"warm_up is the share of a round's steps, 0 to 1; it can't be {self.warm_up:g}.", code="out-of-range"
+            )
         if self.iterations is not None and self.iterations < 0:
-            raise PluginError(f"iterations are the steps of a round, 0 or more; it can't be {self.iterations}.")
+            raise PluginError(
+                f"iterations are the steps of a round, 0 or more; it can't be {self.iterations}.", code="out-of-range"
+            )
 
     def steps(self, samples: int, passes: int | None) -> int:
         """Number of steps in a round with this many samples and permitted passes."""
@@ -155,7 +159,8 @@ def require_finite(parameters: Sequence[Tensor], round_: int, learning_rate: flo
     if sums and not math.isfinite(torch.stack(sums).sum().item()):  # of anything infinite, and of giants
         raise PluginError(
             f"the weights became infinite or nan in round {round_}. A smaller learning_rate "
-            f"(now {learning_rate:g}) or a weaker penalty keeps them finite."
+            f"(now {learning_rate:g}) or a weaker penalty keeps them finite.",
+            code="refused-arguments",
         )
 
 

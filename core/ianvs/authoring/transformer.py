@@ -43,7 +43,8 @@ class Transformer(nn.Module):
         if family is None or name.endswith("Distilled"):
             raise PluginError(
                 'this method works on the tokens of a vision transformer. Set network to "vit", vit_b_16, '
-                "timm/vit_..., or hf/ and a ViT, DeiT, DINOv2 or CLIP."
+                "timm/vit_..., or hf/ and a ViT, DeiT, DINOv2 or CLIP.",
+                code="refused-arguments",
             )
         self.model, self.features = model, features
         self._layout, blocks, self._norm, self._positions = family
@@ -87,7 +88,10 @@ class Transformer(nn.Module):
         """
         prefixes, adapters = prefixes or {}, adapters or {}
         if wrong := [index for index in (*prefixes, *adapters) if not 0 <= index < len(self.blocks)]:
-            raise PluginError(f"this transformer has the blocks 0 to {len(self.blocks) - 1}; there is no {wrong[0]}.")
+            raise PluginError(
+                f"this transformer has the blocks 0 to {len(self.blocks) - 1}; there is no {wrong[0]}.",
+                code="refused-arguments",
+            )
         for index, block in enumerate(self.blocks):
             tokens = block(tokens, prefixes.get(index), adapters.get(index))
         return attrgetter(self._norm)(self._root)(tokens)  # type: ignore[no-any-return]

@@ -48,7 +48,10 @@ class Block:
         except AttributeError:
             unusual = True
         if unusual:
-            raise PluginError(f"the parts of a block {type(layer).__name__} are not known. Take another transformer.")
+            raise PluginError(
+                f"the parts of a block {type(layer).__name__} are not known. Take another transformer.",
+                code="refused-arguments",
+            )
         (self.norm, self.norm2), self.projections, self.normed, (self.output, self.heads) = parts[:4]
         self.after_attention, self.mlp, self.ends = parts[4], [*parts[5], *parts[6]], parts[7]
 

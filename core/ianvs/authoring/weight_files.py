@@ -28,7 +28,9 @@ def find_weights(said: str) -> Path | None:
     if path.is_dir():
         return _only_one(path, path.iterdir(), shown_path(path))
     if path.suffix in ENDINGS or "/" in said:
-        raise PluginError(f"weights '{said}': there is no such file (looked for {path.absolute()}).")
+        raise PluginError(
+            f"weights '{said}': there is no such file (looked for {path.absolute()}).", code="missing-file"
+        )
     package = importlib.util.find_spec(said) if said.isidentifier() else None
     if package is None or not package.submodule_search_locations:
         return None
@@ -42,7 +44,8 @@ def _only_one(home: Path, files: Iterable[Path], what: str) -> Path:
     if not usual and len(found) != 1:
         names = one_line([file.relative_to(home).as_posix() for file in found]) or "none"
         raise PluginError(
-            f"{what} should hold one file of weights ({', '.join(ENDINGS)}), but holds: {names}. Name the file itself."
+            f"{what} should hold one file of weights ({', '.join(ENDINGS)}), but holds: {names}. Name the file itself.",
+            code="refused-arguments",
         )
     return (usual or found)[0]
 
@@ -63,12 +66,15 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         else:
             held = torch.load(path, map_location="cpu", weights_only=True)
     except ImportError:
-        raise PluginError(f"{shown_path(path)} needs the package safetensors: pip install 'ianvs[vision]'.") from None
+        raise PluginError(
+            f"{shown_path(path)} needs the package safetensors: pip install 'ianvs[vision]'.", code="missing-package"
+        ) from None
     except Exception as error:  # torch.load raises what it likes: EOFError, RuntimeError, UnpicklingError, ...
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise PluginError(
             f"{shown_path(path)} can't be read as weights ({said}). Save tensors alone: "
-            "torch.save(network.state_dict(), path)."
+            "torch.save(network.state_dict(), path).",
+            code="unreadable-file",
         ) from error
     for wrapper in WRAPPERS:
         if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
@@ -76,7 +82,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     named = held.items() if isinstance(held, Mapping) else ()
     state = {str(name): value for name, value in named if torch.is_tensor(value)}
     if not state:
-        raise PluginError(f"{shown_path(path)} holds no tensors by name: it is no state_dict of a network.")
+        raise PluginError(
+            f"{shown_path(path)} holds no tensors by name: it is no state_dict of a network.", code="unreadable-file"
+        )
     for prefix in PREFIXES:
         if all(name.startswith(prefix) for name in state):
             state = {name.removeprefix(prefix): value for name, value in state.items()}
@@ -111,7 +119,8 @@ def fit(
     if not set(fitting) & set(trained):
         raise PluginError(
             f"nothing in {what} fits this network. It has {one_line(list(state), 4)}; the network has "
-            f"{one_line(wanted, 4)}."
+            f"{one_line(wanted, 4)}.",
+            code="refused-arguments",
         )
     with torch.no_grad():
         for name in fitting:

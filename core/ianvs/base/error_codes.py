@@ -52,6 +52,12 @@ ErrorCode = Literal[
     "unreadable-data",  # A file of samples that can't be read.
     "invalid-record",  # A record, row or line of samples that can't be used.
     "empty-dataset",  # A file of samples without a sample.
+    "missing-column",  # Samples without a column, array or field that the job names or needs.
+    "unknown-class",  # A label that is none of the classes, or a class that the dataset does not have.
+    "ambiguous-data",  # Samples or labels that can be read in several ways, until a key of the dataset says which.
+    "mismatched-data",  # Parts, files or samples that have to be alike, or fit each other, and do not.
+    "invalid-array",  # An array of samples or labels whose numbers or shape can't be used.
+    "unfit-key",  # A key of the dataset that has no meaning for its samples.
     "doubtful-data",  # Warning: samples that look as if they were not meant so.
     "invalid-hierarchy",  # The tree over the classes is no tree.
     # --- scenario and rounds ---
@@ -74,8 +80,10 @@ ErrorCode = Literal[
     "doubtful-unit",  # Warning: a published score that looks like a percentage.
     "invalid-selection",  # `select` has nothing to choose on, or nothing left to report.
     # --- algorithms and plugins ---
+    "invalid-result",  # What a function or method of a plugin returned is not what it should return.
+    "broken-rule",  # A plugin reached for what the rules of its exam do not allow, or went over its budget.
     "unloadable-plugin",  # A file, class or package of a plugin that can't be imported.
-    "broken-contract",  # A plugin that lacks a method or an argument that its contract needs.
+    "broken-contract",  # A plugin that lacks a method or argument of its contract, or does not keep its promise.
     "invalid-syntax",  # A file that is not Python.
     "unknown-hyperparameter",  # A hyperparameter that the class, or any algorithm of the job, does not take.
     "missing-hyperparameter",  # A hyperparameter that the class needs and the file does not give.
@@ -93,8 +101,10 @@ ErrorCode = Literal[
     "invalid-interpreter",  # An interpreter or environment that can't run the plugin.
     "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
     "unknown-question",  # A question or data type that can't be found.
-    # --- running ---
     "failed-plugin",  # Code of a plugin raised an exception, or ended its process.
+    "invalid-request",  # A plugin, or its process, asks for a round, share, row or name that there is not.
+    # --- running ---
+    "damaged-file",  # A stored file that is cut off, was changed, or is of another version.
     "changed-since-plan",  # Source files were edited between the plan of a job and its run.
     "job-in-progress",  # Something that waits until a run in the same workspace has ended.
     "invalid-engine",  # An engine that can't be loaded, or can't do what the job asks for.

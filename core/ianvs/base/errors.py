@@ -132,7 +132,7 @@ class DamagedError(IanvsError):
     """A stored file that is there and can't be believed: cut off, changed, or something else."""
 
     def __init__(self, path: Path, why: str) -> None:
-        super().__init__(path, why)
+        super().__init__(path, why, code="damaged-file")
         self.path, self.why = path, why
 
     def __str__(self) -> str:
@@ -155,7 +155,10 @@ def require_known(what: str, value: object, known: Iterable[object]) -> None:
     """Raise PluginError unless `value` is among `known`; `what`, such as "optimizer", says what these are."""
     names = [str(each) for each in known]
     if str(value) not in names:
-        raise PluginError(f"{what} '{value}' is not known.{closest(str(value), names)} There are: {', '.join(names)}.")
+        raise PluginError(
+            f"{what} '{value}' is not known.{closest(str(value), names)} There are: {', '.join(names)}.",
+            code="invalid-choice",
+        )
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -47,7 +47,10 @@ class Picture:
             return bytes(self._held)
         found = self._read()
         if hashlib.sha256(found).hexdigest() != self.sha256:
-            raise DataError(f"{self}: was changed after the samples were listed. Run again: that is another exam.")
+            raise DataError(
+                f"{self}: was changed after the samples were listed. Run again: that is another exam.",
+                code="changed-since-plan",
+            )
         return found
 
     @property
@@ -76,13 +79,13 @@ class Picture:
             with Image.open(BytesIO(held)) as image:
                 return look(image)
         except (OSError, SyntaxError, ValueError, TypeError, Image.DecompressionBombError) as error:
-            raise DataError(f"{self}: can't be decoded as a picture ({error}).") from None
+            raise DataError(f"{self}: can't be decoded as a picture ({error}).", code="unreadable-file") from None
 
     def _read(self) -> bytes:
         try:
             return (self.file or Path()).read_bytes()
         except OSError as error:
-            raise DataError(f"{self}: can't be read: {error.strerror}.") from None
+            raise DataError(f"{self}: can't be read: {error.strerror}.", code="unreadable-file") from None
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self.pixels.astype(dtype or np.uint8, copy=False)

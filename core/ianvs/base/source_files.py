@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ianvs.base.errors import Place, PluginError
+from ianvs.base.errors import Location, PluginError
 
 
 def regular_files(folder: Path, *patterns: str) -> Iterator[Path]:
@@ -37,5 +37,7 @@ def read_source(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        message = f"{Place(path)}: the file can't be read: {error.strerror or error}."
-        raise PluginError(f"{message} Make it readable, or take it out of the folder.") from error
+        message = f"{Location(path)}: the file can't be read: {error.strerror or error}."
+        raise PluginError(
+            f"{message} Make it readable, or take it out of the folder.", code="unreadable-file"
+        ) from error

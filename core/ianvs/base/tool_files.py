@@ -6,7 +6,8 @@ _FOLDERS = frozenset(
     name.casefold()
     for name in (
         "@eaDir", "#recycle", "#snapshot", "@Recycle", "@Recently-Snapshot", "__MACOSX", "__pycache__", "lost+found",
-        "$RECYCLE.BIN", "RECYCLER", "System Volume Information", "Network Trash Folder", "Temporary Items",
+        "$RECYCLE.BIN", "RECYCLER", "LOST.DIR", "FOUND.000", "~snapshot", "@__thumb", "@sharebin",
+        "System Volume Information", "Network Trash Folder", "Temporary Items",
     )
 )  # fmt: skip
 _FILES = frozenset(name.casefold() for name in ("Thumbs.db", "ehthumbs.db", "desktop.ini", "Icon\r"))

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import shortened
+from ianvs.base.errors import InvalidValue, shortened
 
 Status = Literal["finished", "failed", "unfinished"]
 FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
@@ -135,10 +135,10 @@ class ScoreMatrix:
         more: further fields. Raises ValueError for shapes that don't fit.
         """
         if R.ndim != 2:
-            raise ValueError(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
+            raise InvalidValue(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
         first = np.full(R.shape[1], np.nan) if untrained is None else untrained
         if first.shape != (R.shape[1],):
-            raise ValueError(
+            raise InvalidValue(
                 f"`untrained` has shape {first.shape}; one score for each of {R.shape[1]} test sets fits R"
             )
         return cls(np.vstack([first, R]), **more)

@@ -212,12 +212,13 @@ def contract_named(name: str) -> Contract:
         return _NATIVE
     if (point := installed(GROUP).get(name)) is None:
         there_are = ", ".join(contract_names())
-        raise PluginError(f"contract '{name}' is not installed. There are: {there_are}.")
+        raise PluginError(f"contract '{name}' is not installed. There are: {there_are}.", code="missing-package")
     try:
         return _loaded(point)
     except Exception as error:
         raise PluginError(
-            f"the contract '{name}', {whose(point)}, can't be imported: {type(error).__name__}: {error}"
+            f"the contract '{name}', {whose(point)}, can't be imported: {type(error).__name__}: {error}",
+            code="unloadable-plugin",
         ) from error
 
 

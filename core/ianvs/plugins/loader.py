@@ -86,7 +86,9 @@ def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise PluginError(f"module '{module_name}' can't be imported: {cause(error, None)}") from error
+        raise PluginError(
+            f"module '{module_name}' can't be imported: {cause(error, None)}", code="unloadable-plugin"
+        ) from error
     return Loaded(_pick(module, attribute or name, module_name))
 
 
@@ -97,7 +99,7 @@ def load_once(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
     path = Path(url).resolve()
     file = _imported_at(path, path.stat().st_mtime_ns)
     if isinstance(file, str):
-        raise PluginError(file)
+        raise PluginError(file, code="unloadable-plugin")
     return replace(file, target=_pick(file.target, name, shown_path(path)))
 
 
@@ -125,7 +127,9 @@ def reference_of(url: str | None, name: str, target: object) -> tuple[str | None
     if said is None:
         return url, name
     if not isinstance(said, str) or not said.rpartition(":")[2]:
-        raise PluginError(f'{name}.reference is {said!r}; it names a class: "package.module:Class".')
+        raise PluginError(
+            f'{name}.reference is {said!r}; it names a class: "package.module:Class".', code="unloadable-plugin"
+        )
     place, _, class_name = said.rpartition(":")
     if place.endswith(".py") and url is not None and url.endswith(".py"):
         place = str(Path(url).parent / place)
@@ -167,7 +171,8 @@ def _from_entry_point(name: str, group: str) -> Loaded:
     if name not in known:
         built_in = ", ".join(sorted(known)) or "none is installed"
         raise PluginError(
-            f"'{name}' is not a built-in {what} ({built_in}).{closest(name, known)} Give the `url` of its file."
+            f"'{name}' is not a built-in {what} ({built_in}).{closest(name, known)} Give the `url` of its file.",
+            code="unloadable-plugin",
         )
     try:
         found = Loaded(known[name].load())
@@ -175,14 +180,16 @@ def _from_entry_point(name: str, group: str) -> Loaded:
         return found
     except Exception as error:
         where = known[name].value
-        raise PluginError(f"the installed {what} '{name}', {where}, can't be imported: {cause(error, None)}") from error
+        raise PluginError(
+            f"the installed {what} '{name}', {where}, can't be imported: {cause(error, None)}", code="unloadable-plugin"
+        ) from error
 
 
 def _imported(path: Path) -> Loaded:
     unique = f"ianvs_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
     spec = source_spec(unique, path)
     if spec is None or spec.loader is None:
-        raise PluginError(f"{shown_path(path)} is not a python file that can be read.")
+        raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
     module = importlib.util.module_from_spec(spec)
     importlib.invalidate_caches()  # the folder may have been written a moment ago
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
@@ -193,7 +200,7 @@ def _imported(path: Path) -> Loaded:
             spec.loader.exec_module(module)
         except Exception as error:
             sys.modules.pop(unique, None)
-            raise PluginError(f"{cause(error, path)}") from error
+            raise PluginError(f"{cause(error, path)}", code="unloadable-plugin") from error
     sys.modules[unique] = module
     found._own_modules.pop(unique, None)
     return found
@@ -223,7 +230,7 @@ def _pick(module: ModuleType, name: str, where: str) -> Any:
     own = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
     own += [alias for value in namespace.values() for alias in aliases_of(value)]
     listed = f" It defines: {', '.join(dict.fromkeys(own))}." if own else " It defines no class or function."
-    raise PluginError(f"{where} has no '{name}'.{closest(name, own)}{listed}")
+    raise PluginError(f"{where} has no '{name}'.{closest(name, own)}{listed}", code="unloadable-plugin")
 
 
 def cause(error: BaseException, path: Path | None) -> str:

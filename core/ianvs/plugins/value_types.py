@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import AllowInfNan, Strict, TypeAdapter, ValidationError
+import pydantic
+from pydantic import AllowInfNan, Strict, TypeAdapter
 
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Location, ValidationError
 from ianvs.base.secrets import hide_secrets, is_secret
 from ianvs.config.models.base import described
 from ianvs.config.spec import ModuleSpec
@@ -33,7 +34,7 @@ _PLURALS = {"a whole number": "whole numbers", "a number": "numbers", "a text": 
 _LONGEST = 60  # characters of a value that a message shows
 
 
-def type_problems(module: ModuleSpec, takes: Parameters, place: Place | None) -> Iterator[Problem]:
+def type_problems(module: ModuleSpec, takes: Parameters, place: Location | None) -> Iterator[ValidationError]:
     """A problem for each value of the module's grid and constants that its constructor's annotation rules out."""
     given = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
     for name, values in given.items():
@@ -54,10 +55,10 @@ def type_problems(module: ModuleSpec, takes: Parameters, place: Place | None) ->
             if isinstance(default, bool | int | float | str) and not is_secret(name):
                 remedy += f" Its default is {_shown(default, bare=True)}."
             message = f"{name} of {module.name} takes {what}, found {shown}.{remedy or f' Write {what}.'}"
-            yield Problem(message, value_place(module, name, index) or place)
+            yield ValidationError(message, value_place(module, name, index) or place, code="wrong-type")
 
 
-def value_place(module: ModuleSpec, name: str, index: int = 0) -> Place | None:
+def value_place(module: ModuleSpec, name: str, index: int = 0) -> Location | None:
     """Where the value of that index of a hyperparameter stands in its file; None for one that no file gives."""
     places = module.value_places.get(name, ())
     return places[index] if index < len(places) else module.places.get(name)
@@ -67,7 +68,7 @@ def _wrong(adapter: TypeAdapter[object], annotation: object, value: object, trie
     """(what is wanted, a remedy) where `annotation` rules `value` out, else None. tried: as one of several values."""
     try:
         adapter.validate_python(value)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         wanted = _described(annotation)
         found = {one["type"]: str(one["msg"]) for one in error.errors()}
         if "finite_number" in found:

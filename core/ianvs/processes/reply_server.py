@@ -40,14 +40,16 @@ class ReplyServer:
         status, _ = self._answer("/v1/load_lora_adapter", {"lora_name": "", "lora_path": ""})
         if status in (404, 405, 501):
             lacks = "takes no adapters while it runs, and each round has another"
-            raise ReplyServerError(f"the server at {self.url} {lacks}. {_START}.")
+            raise ReplyServerError(f"the server at {self.url} {lacks}. {_START}.", code="unreachable-server")
         _, told = self._answer("/version")  # not every program has it
         try:
             base = next(one for one in self._asked("/v1/models")["data"] if not one.get("parent"))
             version = f"{base.get('owned_by', '')} {told.get('version', '')}".strip()
             return Served(self.url, version, str(base["id"]), str(base.get("root") or base["id"]))
         except (LookupError, TypeError, AttributeError, StopIteration):
-            raise ReplyServerError(f"what answers at {self.url} names no base model. {_START}.") from None
+            raise ReplyServerError(
+                f"what answers at {self.url} names no base model. {_START}.", code="unreachable-server"
+            ) from None
 
     @contextmanager
     def adapter(self, folder: Path) -> Iterator[str]:
@@ -75,13 +77,16 @@ class ReplyServer:
             found += map(told.get, range(len(part)))
         if not all(isinstance(one, list) and all(isinstance(token, int) for token in one) for one in found):
             lacks = "gives no token ids with its replies (`return_token_ids`). Take vLLM 0.10.2 or later"
-            raise ReplyServerError(f"the server at {self.url} {lacks}.")
+            raise ReplyServerError(f"the server at {self.url} {lacks}.", code="unreachable-server")
         return found
 
     def _asked(self, path: str, body: Mapping[str, object] | None = None) -> Any:
         status, said = self._answer(path, body)
         if status >= 400:
-            raise ReplyServerError(f"the server at {self.url} refuses {path} ({status}): {json.dumps(said)[:500]}")
+            raise ReplyServerError(
+                f"the server at {self.url} refuses {path} ({status}): {json.dumps(said)[:500]}",
+                code="unreachable-server",
+            )
         return said
 
     def _answer(self, path: str, body: Mapping[str, object] | None = None) -> tuple[int, Any]:
@@ -96,7 +101,9 @@ class ReplyServer:
                 status, said = error.code, error.read()
         except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is one of the first
             why = f"no server of replies answers at {self.url} ({getattr(error, 'reason', error)})"
-            raise ReplyServerError(f"{why}. {_START}, or correct `url` of `generation` in the job.") from None
+            raise ReplyServerError(
+                f"{why}. {_START}, or correct `url` of `generation` in the job.", code="unreachable-server"
+            ) from None
         with suppress(ValueError):
             return status, json.loads(said)
         return status, {}

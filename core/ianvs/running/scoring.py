@@ -327,7 +327,7 @@ def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> 
         raise
     except Exception as error:
         where = None if spec.url is None else spec.url.resolve()
-        raise PluginError(f"metric '{spec.name}' failed: {cause(error, where)}") from error
+        raise PluginError(f"metric '{spec.name}' failed: {cause(error, where)}", code="failed-plugin") from error
 
 
 def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] | SupportsFloat | None) -> Score:

@@ -72,7 +72,8 @@ class CIA(LanguageLearner):
             within(0, 1, beta=beta)
             if parts := [name for name in ("formula_side", "scale", "fallback") if given[name] is not None]:
                 raise PluginError(
-                    f"beta is {beta}, and {' and '.join(parts)} of the formula it stands for. Drop either."
+                    f"beta is {beta}, and {' and '.join(parts)} of the formula it stands for. Drop either.",
+                    code="refused-arguments",
                 )
         DynamicAverage(**self.rule)  # says now what is wrong with them
         within(0, 1, threshold=threshold)

@@ -33,7 +33,7 @@ class OLoRA(LanguageLearner):
     def __init__(self, *, tuning="lora", lambda_1=0.5, lambda_2=0.0, orthogonality="absolute", **options):
         super().__init__(tuning=tuning, **options)
         if tuning != "lora":
-            raise PluginError(f"tuning is '{tuning}'; O-LoRA tunes adapters: lora.")
+            raise PluginError(f"tuning is '{tuning}'; O-LoRA tunes adapters: lora.", code="conflicting-keys")
         require_known("orthogonality", orthogonality, ("absolute", "squared"))
         within(0, inf, lambda_1=lambda_1, lambda_2=lambda_2)
         self.lambda_1, self.lambda_2, self.orthogonality, self.rounds = lambda_1, lambda_2, orthogonality, 0

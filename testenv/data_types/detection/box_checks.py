@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import PluginError, closest, one_line
+from ianvs.base.errors import InvalidValue, PluginError, closest, one_line
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, box_areas
 
 MAX_DETECTIONS = 100  # of a picture and class, as COCO's evaluation
@@ -36,14 +36,14 @@ def checked_answers(answers: Any, count: int, num_classes: int, where: str, most
     """
     if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
         message = f"{where} returned {type(answers).__name__}; expected a list with boxes, labels and scores of each"
-        raise PluginError(f"{message} picture.")
+        raise PluginError(f"{message} picture.", code="broken-contract")
     if len(answers) != count:
         message = f"{where} returned {len(answers)} answers for {count} pictures; expected one for each"
-        raise PluginError(f"{message}, with boxes of shape (0, 4) where there is nothing.")
+        raise PluginError(f"{message}, with boxes of shape (0, 4) where there is nothing.", code="broken-contract")
     try:
         offsets, columns = _checked(answers, ("boxes", "labels", "scores"), (), num_classes)
     except ValueError as error:
-        raise PluginError(f"{where}, {error}") from None
+        raise PluginError(f"{where}, {error}", code="broken-contract") from None
     pictures = np.repeat(np.arange(count), np.diff(offsets))
     order = np.lexsort((-columns["scores"], columns["labels"], pictures))  # stable
     groups = np.stack([pictures, columns["labels"]])[:, order]
@@ -64,7 +64,7 @@ def _checked(
         try:
             rows.append(_arrays(item, required, optional))
         except ValueError as error:
-            raise ValueError(f"sample {i}: {error}") from None
+            raise InvalidValue(f"sample {i}: {error}", "invalid-record") from None
     offsets = np.cumsum([0, *(len(row["labels"]) for row in rows)], dtype=np.int64)
     none = {key: np.empty((0, 4) if key == "boxes" else 0) for key in required}
     keys = dict.fromkeys(key for row in (none, *rows) for key in row)
@@ -72,7 +72,7 @@ def _checked(
     if problem := _wrong_value(columns, num_classes):
         row_, message = problem
         sample = int(np.searchsorted(offsets, row_, side="right")) - 1
-        raise ValueError(f"sample {sample}, box {row_ - offsets[sample]}: {message}")
+        raise InvalidValue(f"sample {sample}, box {row_ - offsets[sample]}: {message}", "invalid-record")
     return offsets, {key: values.astype(_TYPES.get(key, np.float64)) for key, values in columns.items()}
 
 
@@ -93,32 +93,36 @@ def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxe
     expected = f"expected {', '.join(required)}" + (f", and maybe {', '.join(optional)}" if optional else "")
     if not isinstance(item, Mapping):
         if "scores" not in required:
-            raise ValueError(f"a truth is a mapping, this is {type(item).__name__}; {expected}.")
+            raise InvalidValue(f"a truth is a mapping, this is {type(item).__name__}; {expected}.", "invalid-record")
         rows = _numbers(item, "the answer")
         if rows.size and (rows.ndim != 2 or rows.shape[1] != _COLUMNS):
             message = f"an answer is a mapping or an array (m, {_COLUMNS}) of x1 y1 x2 y2 score label"
-            raise ValueError(f"{message}; this has shape {rows.shape}.")
+            raise InvalidValue(f"{message}; this has shape {rows.shape}.", "invalid-record")
         rows = rows.reshape(-1, _COLUMNS)
         return {"boxes": rows[:, :4], "labels": rows[:, 5], "scores": rows[:, 4]}
     for key in item:
         if key not in (*required, *optional):
             known = closest(str(key), (*required, *optional))
-            raise ValueError(f"'{key}' means nothing here; {expected}.{known} Leave out what is not used.")
+            raise InvalidValue(
+                f"'{key}' means nothing here; {expected}.{known} Leave out what is not used.", "invalid-record"
+            )
     for key in required:
         if key not in item:
-            raise ValueError(f"there is no '{key}', only {one_line(list(item)) or 'nothing'}; {expected}.")
+            raise InvalidValue(
+                f"there is no '{key}', only {one_line(list(item)) or 'nothing'}; {expected}.", "invalid-record"
+            )
     arrays = {key: _numbers(values, key) for key, values in item.items()}
     boxes = arrays["boxes"]
     if boxes.size and (boxes.ndim != 2 or boxes.shape[1] != 4):
         message = f"boxes have shape {boxes.shape}; expected (n, 4), x1 y1 x2 y2 of each box"
-        raise ValueError(f"{message}, and (0, 4) where there is nothing.")
+        raise InvalidValue(f"{message}, and (0, 4) where there is nothing.", "invalid-record")
     arrays["boxes"] = boxes.reshape(-1, 4)
     for key, values in arrays.items():
         if values.size == 0 and key != "boxes":
             values = arrays[key] = values.reshape(-1)
         if key != "boxes" and values.shape != (len(arrays["boxes"]),):
             message = f"{key} have shape {values.shape} and boxes {arrays['boxes'].shape}"
-            raise ValueError(f"{message}; expected one entry for each box.")
+            raise InvalidValue(f"{message}; expected one entry for each box.", "invalid-record")
     return arrays
 
 
@@ -128,9 +132,9 @@ def _numbers(values: Any, what: str) -> NDArray[np.float64]:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ValueError(f"{what} is no array: its rows differ in length.") from None
+        raise InvalidValue(f"{what} is no array: its rows differ in length.", "invalid-record") from None
     if array.size and array.dtype.kind not in "biuf":
-        raise ValueError(f"{what} holds {array.dtype}; expected numbers.")
+        raise InvalidValue(f"{what} holds {array.dtype}; expected numbers.", "invalid-record")
     return array.astype(np.float64)
 
 

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ianvs.base.errors import DataError, Place, shown_path
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import DataError, Location, ValidationError, shown_path
 from ianvs.base.tool_files import is_of_tool
+from ianvs.exam.data.listing import SourceError
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"))
 
@@ -30,12 +32,14 @@ class BoxFiles(NamedTuple):
     labels: Sequence[Mapping[str, Any]]
     classes: tuple[str, ...]
     sizes: Sequence[Size | None] = ()  # (width, height) that the files of boxes say of each picture; (): nothing
-    place: Callable[[int, int | None], Place] = lambda picture, box: Place(Path())  # of a box; None: of its picture
+    place: Callable[[int, int | None], Location] = lambda picture, box: Location(
+        Path()
+    )  # of a box; None: of its picture
 
 
-def refusal(file: Path, line: int, message: str) -> DataError:
+def refusal(file: Path, line: int, message: str, code: ErrorCode = "invalid-record") -> SourceError:
     """An error at a line, from 1; 0 means the file as a whole."""
-    return DataError(f"{Place(file, line, 1)}: {message}")
+    return SourceError([ValidationError(message, Location(file, line, 1 if line else 0), code=code)])
 
 
 def text_of(file: Path) -> str:
@@ -43,9 +47,10 @@ def text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise refusal(file, 0, "the file is not UTF-8 text. Save it as UTF-8.") from None
+        raise refusal(file, 0, "the file is not UTF-8 text. Save it as UTF-8.", "invalid-encoding") from None
     except OSError as error:
-        raise refusal(file, 0, f"the file can't be read: {error.strerror}.") from None
+        code: ErrorCode = "missing-file" if isinstance(error, FileNotFoundError) else "unreadable-file"
+        raise refusal(file, 0, f"the file can't be read: {error.strerror}.", code) from None
 
 
 def picture_head(path: Path) -> PictureHead:
@@ -57,7 +62,9 @@ def picture_head(path: Path) -> PictureHead:
             tagged = image.format in _STORED_AS_IS and "exif" in image.info
             return PictureHead(image.size, _orientation(image) if tagged else 1)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        raise DataError(f"{shown_path(path)} can't be read as a picture. Replace or remove it.") from None
+        raise DataError(
+            f"{shown_path(path)} can't be read as a picture. Replace or remove it.", code="unreadable-file"
+        ) from None
 
 
 def _orientation(image: Any) -> int:
@@ -80,12 +87,15 @@ def written_size(width: Any, height: Any) -> Size | None:
 def pictures_in(folder: Path) -> dict[str, Path]:
     """{name without its ending: path}, sorted. Raises DataError where two differ only by their endings."""
     if not folder.is_dir():
-        raise DataError(f"{shown_path(folder)} is no folder; expected one with pictures.")
+        raise DataError(f"{shown_path(folder)} is no folder; expected one with pictures.", code="missing-file")
     found: dict[str, Path] = {}
     shown = (path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and not is_of_tool(path.name))
     for path in sorted(shown):
         if other := found.get(path.stem):
-            raise DataError(f"{shown_path(path)} and {other.name} would have one file of boxes. Rename one of them.")
+            raise DataError(
+                f"{shown_path(path)} and {other.name} would have one file of boxes. Rename one of them.",
+                code="duplicate-entry",
+            )
         found[path.stem] = path
     return found
 
@@ -94,7 +104,7 @@ def class_names(names: Sequence[Any], file: Path, line: int) -> tuple[str, ...]:
     """Raises DataError for no names, or a name that comes twice."""
     words = tuple(map(str, names))
     if twice := next((word for i, word in enumerate(words) if word in words[:i]), None):
-        raise refusal(file, line, f"two classes are called '{twice}'. Rename one of them.")
+        raise refusal(file, line, f"two classes are called '{twice}'. Rename one of them.", "duplicate-entry")
     if not words:
-        raise refusal(file, line, "there are no classes; expected at least one name.")
+        raise refusal(file, line, "there are no classes; expected at least one name.", "empty-value")
     return words

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, shown_path
+from ianvs.base.errors import Location, ValidationError, shown_path
 from ianvs.exam.data.listing import SourceError, summary
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, PictureHead, Size, picture_head
 
 _SWAPPED = range(5, 9)  # EXIF orientations that swap width and height
+_TURNED = range(2, 5)  # those that mirror or turn by 180 degrees, so that a written size says nothing
 _TURN = (
     "`from PIL import Image, ImageOps; ImageOps.exif_transpose(Image.open(f)).save(f, quality=95)` turns a file f "
     "itself, once for all."
@@ -18,7 +19,7 @@ _TURN = (
 _IGNORE = "`written_sizes: ignore` in the dataset takes boxes as they are, in pixels of the file."
 
 
-def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[Problem, ...]:
+def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[ValidationError, ...]:
     """Hold boxes against the heads of their picture files.
 
     A box that is partly outside is left as it is, as pycocotools does.
@@ -38,10 +39,10 @@ def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[Problem, ..
     for row, head in enumerate(() if ignore_sizes else heads):
         size = files.sizes[row] if files.sizes else None
         name = shown_path(files.pictures[row])
-        if size is None:
-            turned += [row] if head.orientation != 1 else []
-        elif (message := _size_problem(size, head, name)) is not None:
-            refused.append(Problem(message, files.place(row, None)))
+        if head.orientation in _TURNED or (size is None and head.orientation in _SWAPPED):
+            turned.append(row)
+        if size is not None and (message := _size_problem(size, head, name)) is not None:
+            refused.append(ValidationError(message, files.place(row, None), code="invalid-record"))
     if refused:
         raise SourceError(summary(refused))
     found = []
@@ -51,7 +52,7 @@ def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[Problem, ..
             f"of {len(heads)} pictures have: boxes that were drawn on the upright picture lie elsewhere. {_TURN} "
             f"{_IGNORE}"
         )
-        found.append(Problem(message, files.place(turned[0], None), warning=True))
+        found.append(ValidationError(message, files.place(turned[0], None), warning=True, code="doubtful-data"))
     sizes = np.array([head.size[::-1] for head in heads], dtype=np.float64)
     found += box_warnings(files.labels, sizes, files.place)
     return tuple(found)
@@ -74,8 +75,10 @@ def _size_problem(size: Size, head: PictureHead, name: str) -> str | None:
 
 
 def box_warnings(
-    labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any], place: Callable[[int, int], Place | None]
-) -> list[Problem]:
+    labels: Sequence[Mapping[str, Any]] | NDArray[Any],
+    sizes: NDArray[Any],
+    place: Callable[[int, int], Location | None],
+) -> list[ValidationError]:
     """Warn of boxes that no answer can match: wholly outside of their picture, or without area.
 
     Args:
@@ -84,8 +87,14 @@ def box_warnings(
         place: Of a box, by the positions of its picture and of the box in it.
 
     Returns:
-        No warning, or one, at the first of them.
+        No warning, or one, at the first box that it is about.
     """
+    if (share := _first_share(labels)) is not None:
+        message = (
+            "all boxes lie within the first pixel of their pictures: they seem to be shares of width and height. "
+            "Multiply them by the width and height of each picture."
+        )
+        return [ValidationError(message, place(*share), warning=True, code="doubtful-data")]
     wrong = list(_unmatchable(labels, sizes))
     if not wrong:
         return []
@@ -98,7 +107,19 @@ def box_warnings(
         f"match them, such as box {box} of sample {row}, x1 y1 x2 y2 ({corners}) in a picture of {width:g} x "
         f"{height:g} (width x height). Mend them, or take them out."
     )
-    return [Problem(message, place(row, box), warning=True)]
+    return [ValidationError(message, place(row, box), warning=True, code="doubtful-data")]
+
+
+def _first_share(labels: Sequence[Mapping[str, Any]] | NDArray[Any]) -> tuple[int, int] | None:
+    """(picture, box) of the first box, if all boxes have corners from 0 to 1 and some are fractions; else None."""
+    first, fractions = None, False
+    for row, label in enumerate(labels):
+        boxes = np.asarray(label["boxes"], dtype=np.float64)
+        if boxes.size and not ((boxes >= 0) & (boxes <= 1)).all():
+            return None
+        first = (row, 0) if first is None and boxes.size else first
+        fractions = fractions or bool((boxes % 1).any())
+    return first if fractions else None
 
 
 def _unmatchable(labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:

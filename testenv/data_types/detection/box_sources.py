@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from ianvs.base.errors import DataError, Problem
+from ianvs.base.errors import DataError, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Source, SourceError
 from ianvs.exam.data.fingerprint import listing_digest, settings_digest
@@ -40,7 +40,7 @@ class BoxSource(Source):
     def read(self, root: Path) -> Parts:
         """The training and the test part. Raises DataError."""
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
+    def check(self, spec: DatasetSpec) -> list[ValidationError]:
         try:
             parts = self._parts(spec)
             check_listed(parts, spec)
@@ -48,7 +48,7 @@ class BoxSource(Source):
         except SourceError as broken:
             return list(broken.problems)
         except DataError as error:
-            return [Problem(str(error), spec.places.get("name", spec.place))]
+            return [ValidationError.of(error, spec.places.get("name", spec.place), "unreadable-data")]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Of pictures, boxes and settings."""
@@ -74,11 +74,19 @@ class BoxSource(Source):
     def _parts(self, spec: DatasetSpec) -> Parts:
         if spec.root is None:
             where = spec.places.get("name", spec.place)
-            raise SourceError([Problem(f"{spec.name} needs `root`, the folder that its paths are relative to.", where)])
+            raise SourceError(
+                [
+                    ValidationError(
+                        f"{spec.name} needs `root`, the folder that its paths are relative to.",
+                        where,
+                        code="missing-option",
+                    )
+                ]
+            )
         train, test = self.read(spec.root)
         if train.classes != test.classes:
             message = f"the training part has the classes {train.classes}, the test part {test.classes}. Use one list."
-            raise SourceError([Problem(message, spec.places.get("name", spec.place))])
+            raise SourceError([ValidationError(message, spec.places.get("name", spec.place), code="damaged-dataset")])
         return train, test
 
 

@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, Place, one_line, shown_path
+from ianvs.base.errors import Location, ValidationError, one_line, shown_path
+from ianvs.exam.data.listing import SourceError
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, text_of, written_size
 
 _SECTIONS = ("images", "annotations", "categories")
@@ -39,7 +40,9 @@ class _Reader:
         self.file, self.text = file, text_of(file)
 
     def refuse(self, position: int, message: str) -> NoReturn:
-        raise DataError(f"{Place.in_text(self.file, self.text, position)}: {message}")
+        raise SourceError(
+            [ValidationError(message, Location.in_text(self.file, self.text, position), code="invalid-record")]
+        )
 
     def read(self, pictures: Path) -> BoxFiles:
         ids: dict[str, dict[int, int]] = {section: {} for section in _SECTIONS}  # and how many came before
@@ -89,9 +92,9 @@ class _Reader:
         parts = (np.split(values[by_picture], cuts) for values in columns.values())
         targets = [dict(zip(columns, values, strict=True)) for values in zip(*parts, strict=True)]
 
-        def place(picture: int, box: int | None) -> Place:
+        def place(picture: int, box: int | None) -> Location:
             start = image_starts[picture] if box is None else starts[by_picture[begins[picture] + box]]
-            return Place.in_text(self.file, self.text, start)
+            return Location.in_text(self.file, self.text, start)
 
         return BoxFiles(paths, [*targets], class_names([names[i] for i in order], self.file, 0), sizes, place)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ianvs.base.errors import InvalidValue
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.definition import matrix_metric, mean
@@ -55,7 +56,7 @@ def _matches(record: EvaluationRecord, compute: Callable[..., BoxMatches], **opt
     def matched(whole: EvaluationRecord) -> Any:
         truth, said = whole.y_true, whole.y_pred
         if not (isinstance(truth, Ragged) and isinstance(said, Ragged)):
-            raise ValueError("this metric is for pictures with boxes (data type detection)")
+            raise InvalidValue("this metric is for pictures with boxes (data type detection)", "unfit-metric")
         return compute(boxes_of(truth, TRUTH), boxes_of(said, ANSWER), _asked(whole), len(truth), **options)
 
     return cast("BoxMatches", record.by_sample(f"{compute.__name__} {options}", matched))

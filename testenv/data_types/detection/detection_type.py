@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.errors import InvalidValue
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.listing import column
@@ -35,14 +36,17 @@ class Detection(DataType):
 
     def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
         if isinstance(given, str) or not hasattr(given, "__len__"):
-            raise ValueError(
-                f"it is {type(given).__name__}; expected a list with a mapping of boxes and labels of each"
+            raise InvalidValue(
+                f"it is {type(given).__name__}; expected a list with a mapping of boxes and labels of each",
+                "invalid-record",
             )
         labels = checked_labels(given, None if classes is None else len(classes))
         if classes is None:
             highest = max((index for label in labels for index in label["labels"]), default=None)
             if highest is None:
-                raise ValueError("there is no box in any picture. Name the `classes`, or look for the boxes.")
+                raise InvalidValue(
+                    "there is no box in any picture. Name the `classes`, or look for the boxes.", "invalid-record"
+                )
             classes = tuple(map(str, range(highest + 1)))
         return column(labels), classes
 

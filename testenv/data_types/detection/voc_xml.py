@@ -7,7 +7,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ianvs.base.errors import Place, closest, one_line, shown_path
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import Location, closest, one_line
 from ianvs.testenv.data_types.detection.box_files import (
     BoxFiles,
     Size,
@@ -59,7 +60,7 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[str] | None) -> BoxFiles:
     if not files:
-        raise refusal(listed, 0, "the list is empty; expected at least one picture.")
+        raise refusal(listed, 0, "the list is empty; expected at least one picture.", "empty-dataset")
     annotations = [_annotation(file) for _, file in files]
     objects = [found for found, _ in annotations]
     if classes is None:
@@ -68,9 +69,9 @@ def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[st
     indices = {name: index for index, name in enumerate(names)}
     labels = [_label(file, found, indices) for (_, file), found in zip(files, objects, strict=True)]
 
-    def place(picture: int, box: int | None) -> Place:
+    def place(picture: int, box: int | None) -> Location:
         line = 0 if box is None else objects[picture][box][0]
-        return Place(files[picture][1], line, 1 if line else 0)
+        return Location(files[picture][1], line, 1 if line else 0)
 
     return BoxFiles([picture for picture, _ in files], [*labels], names, [size for _, size in annotations], place)
 
@@ -123,7 +124,8 @@ def _annotation(file: Path) -> tuple[list[_Object], Size | None]:
     try:
         parser.Parse(file.read_bytes(), True)
     except OSError as error:
-        raise refusal(file, 0, f"{shown_path(file)} can't be read: {error.strerror}.") from None
+        code: ErrorCode = "missing-file" if isinstance(error, FileNotFoundError) else "unreadable-file"
+        raise refusal(file, 0, f"the file can't be read: {error.strerror}.", code) from None
     except expat.ExpatError as error:
         raise refusal(file, error.lineno, f"not xml: {expat.ErrorString(error.code)}.") from None
     for line, said in found:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, DataError, Place, closest, one_line, shown_path
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import ConfigError, DataError, Location, ValidationError, closest, one_line, shown_path
 from ianvs.config.strict_yaml import Document, parse
+from ianvs.exam.data.listing import SourceError
 from ianvs.testenv.data_types.detection.box_files import (
     BoxFiles,
     class_names,
@@ -31,20 +33,23 @@ def read_yolo(file: Path, part: str) -> BoxFiles:
     classes = _classes(document, data)
     pictures = list(_pictures(document, data, part))
     if not pictures:
-        raise _refused(document, part, f"'{part}' has no pictures.")
+        raise _refused(document, part, f"'{part}' has no pictures.", "empty-dataset")
     texts = [_boxes_file(picture) for picture in pictures]
     if not any(text.parent.is_dir() for text in texts):
-        raise DataError(f"{shown_path(texts[0].parent)} is no folder; expected one with a txt for each picture.")
+        raise DataError(
+            f"{shown_path(texts[0].parent)} is no folder; expected one with a txt for each picture.",
+            code="missing-file",
+        )
     labels = [_label(*pair, classes) for pair in zip(pictures, texts, strict=True)]
     return BoxFiles(pictures, labels, classes, place=lambda picture, box: _place(texts[picture], box))
 
 
-def _place(file: Path, box: int | None) -> Place:
+def _place(file: Path, box: int | None) -> Location:
     """Of a box, counted over lines that are not blank; None: of the file."""
     if box is None or not file.is_file():
-        return Place(file)
+        return Location(file)
     lines = [number for number, line in enumerate(text_of(file).splitlines(), 1) if line.strip()]
-    return Place(file, lines[box], 1)
+    return Location(file, lines[box], 1)
 
 
 def _document(file: Path) -> Document:
@@ -52,17 +57,16 @@ def _document(file: Path) -> Document:
     try:
         document = parse(text_of(file), file, as_written=True)
     except ConfigError as error:
-        raise DataError("\n".join(map(str, error.problems))) from None
+        raise SourceError(error.problems) from None
     if document.problems:
-        raise DataError("\n".join(map(str, document.problems)))
+        raise SourceError(document.problems)
     if not isinstance(document.data, dict):
         raise refusal(file, 0, "expected keys with values, such as names and train.")
     return document
 
 
-def _refused(document: Document, key: str, message: str) -> DataError:
-    place: Place = document.key_place((key,))
-    return DataError(f"{place}: {message}")
+def _refused(document: Document, key: str, message: str, code: ErrorCode = "invalid-value") -> SourceError:
+    return SourceError([ValidationError(message, document.key_place((key,)), code=code)])
 
 
 def _classes(document: Document, data: dict[str, Any]) -> tuple[str, ...]:
@@ -108,10 +112,14 @@ def _pictures(document: Document, data: dict[str, Any], part: str) -> Iterator[P
                 if line.strip():
                     picture = place.parent / line.strip()
                     if not picture.is_file():
-                        raise refusal(place, row, f"there is no picture {shown_path(picture)}. Mend the line.")
+                        raise refusal(
+                            place, row, f"there is no picture {shown_path(picture)}. Mend the line.", "missing-file"
+                        )
                     yield picture
         else:
-            raise _refused(document, part, f"{part}: {shown_path(place)} is no folder and no txt. Mend it.")
+            raise _refused(
+                document, part, f"{part}: {shown_path(place)} is no folder and no txt. Mend it.", "missing-file"
+            )
 
 
 def _boxes_file(picture: Path) -> Path:

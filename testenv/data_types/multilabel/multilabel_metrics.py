@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat
 
-from ianvs.base.errors import closest
+from ianvs.base.errors import InvalidValue, closest
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, metric_options
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
@@ -55,7 +55,9 @@ def _of(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDAr
     if not (isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray)) or (
         truth.dtype != np.uint8 or truth.ndim != 2 or truth.shape != scores.shape
     ):
-        raise ValueError("this metric is for samples with several labels; it reads truths and scores (N, C)")
+        raise InvalidValue(
+            "this metric is for samples with several labels; it reads truths and scores (N, C)", "unfit-metric"
+        )
     chosen = slice(None) if classes is None else list(classes)
     return truth[:, chosen], scores[:, chosen]
 
@@ -79,7 +81,7 @@ def _of_seen(record: EvaluationRecord, *, rule: ranking.Rule = "groups", samples
 def _of_named(record: EvaluationRecord, *, rule: ranking.Rule = "groups", classes: Sequence[str] = ()) -> float:
     for name in classes:
         if name not in record.classes:
-            raise ValueError(f"there is no class '{name}'.{closest(name, record.classes)}")
+            raise InvalidValue(f"there is no class '{name}'.{closest(name, record.classes)}", "unfit-metric")
     taught = range(len(record.classes)) if record.seen is None else record.seen
     named = tuple(c for c in taught if record.classes[c] in classes)
     return ranking.mean_average_precision(*_of(record, named), rule)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import PluginError, closest, one_line
+from ianvs.base.errors import InvalidValue, PluginError, closest, one_line
 from ianvs.base.types import Predictions
 from ianvs.exam.data.arrays import plain_array
 from ianvs.exam.data.dataset import Samples
@@ -37,7 +37,7 @@ class Multilabel(DataType):
     def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[MultiHot, tuple[str, ...]]:
         given = plain_array(given) if hasattr(given, "detach") else given
         if isinstance(given, str) or not hasattr(given, "__len__"):
-            raise ValueError(f"the labels are {given!r:.60}; {_FORMS}.")
+            raise InvalidValue(f"the labels are {given!r:.60}; {_FORMS}.", "invalid-record")
         if getattr(given, "ndim", 1) != 1 and given.dtype.kind in "biuf":
             return _of_rows(given, classes)
         if any(isinstance(label, str) for label in given):
@@ -47,9 +47,10 @@ class Multilabel(DataType):
         if width and all(len(one) == width and all(map(_is_bit, one)) for one in sets):
             if width > 2:  # no list of so many different indices
                 return _of_rows(np.array(sets), classes)
-            raise ValueError(
+            raise InvalidValue(
                 f"the labels are lists of {width} numbers 0 or 1, which could be rows for {width} classes or class "
-                "indices. Write names, or for rows np.array(y, dtype=np.uint8)."
+                "indices. Write names, or for rows np.array(y, dtype=np.uint8).",
+                "invalid-record",
             )
         names = classes or _names_in(sets)
         position = {name: c for c, name in enumerate(names)}
@@ -93,12 +94,11 @@ def checked_scores(found: object, samples: int, classes: int, where: str) -> NDA
     Raises PluginError for another shape, and for nan and +inf.
     """
     expected = f"expected ({samples}, {classes}) scores, higher being likelier, in the order of samples and classes"
-    try:
-        scores = one_for_each(found, samples, where)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise PluginError(f"{where} returned what is no array ({error}); {expected}.") from error
+    scores = one_for_each(found, samples, where, expected)
     if scores.shape != (samples, classes) or scores.dtype.kind not in "biuf":
-        raise PluginError(f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.")
+        raise PluginError(
+            f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.", code="broken-contract"
+        )
     exact = np.result_type(scores.dtype, np.float32) == np.float32
     scores = scores.astype(np.float32 if exact else np.float64, copy=False)
     wrong = np.argwhere(np.isnan(scores) | (scores == np.inf))
@@ -106,32 +106,35 @@ def checked_scores(found: object, samples: int, classes: int, where: str) -> NDA
         n, c = wrong[0].tolist()
         raise PluginError(
             f"{where} returned {scores[n, c]} for class {c} of sample {n}; scores are finite, or -inf for what is "
-            "never answered."
+            "never answered.",
+            code="broken-contract",
         )
     return scores
 
 
 def _of_rows(labels: NDArray[Any], classes: Sequence[str] | None) -> tuple[MultiHot, tuple[str, ...]]:
     if labels.ndim != 2:
-        raise ValueError(f"the labels have the shape {labels.shape}; {_FORMS}.")
+        raise InvalidValue(f"the labels have the shape {labels.shape}; {_FORMS}.", "invalid-record")
     names = tuple(map(str, range(labels.shape[1]))) if classes is None else tuple(classes)
     if labels.shape[1] != len(names):
         message = f"the labels have {labels.shape[1]} columns for {len(names)} classes ({one_line(names)})"
-        raise ValueError(f"{message}; expected a column for each class, in the order of `classes`.")
+        raise InvalidValue(f"{message}; expected a column for each class, in the order of `classes`.", "invalid-record")
     if np.isin(labels, (-1, 1)).all():  # as CelebA writes it
         labels = labels > 0
     wrong = np.argwhere((labels != 0) & (labels != 1))
     if len(wrong):
         n, c = wrong[0].tolist()
         message = f"sample {n} has {labels[n, c]} for '{names[c]}'"
-        raise ValueError(f"{message}; expected 1 where the sample has the label, else 0.")
+        raise InvalidValue(f"{message}; expected 1 where the sample has the label, else 0.", "invalid-record")
     return labels.astype(np.uint8), names
 
 
 def _set_of(label: Any, n: int) -> list[Any]:
     if not isinstance(label, Iterable) or getattr(label, "ndim", 1) == 0:
         shown = label.item() if hasattr(label, "item") else label
-        raise ValueError(f"sample {n} has {shown!r:.60}; expected a list: [{shown!r:.60}], or [] for no label.")
+        raise InvalidValue(
+            f"sample {n} has {shown!r:.60}; expected a list: [{shown!r:.60}], or [] for no label.", "invalid-record"
+        )
     return plain_array(label).tolist() if hasattr(label, "ndim") else list(label)
 
 
@@ -155,8 +158,10 @@ def _index(label: Any, position: dict[str, int], n: int) -> int:
     index = int(label) if isinstance(label, str) and is_class_index(label) else label
     if isinstance(index, str):
         there = f"There are: {one_line(list(position))}."
-        raise ValueError(f"sample {n} has '{label}', which is no class.{closest(label, position)} {there}")
+        raise InvalidValue(
+            f"sample {n} has '{label}', which is no class.{closest(label, position)} {there}", "invalid-record"
+        )
     if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < len(position):
         message = f"sample {n} has {label!r:.60}; expected names, or class indices from 0 to {len(position) - 1}"
-        raise ValueError(f"{message}: {one_line(list(position))}.")
+        raise InvalidValue(f"{message}: {one_line(list(position))}.", "invalid-record")
     return int(index)

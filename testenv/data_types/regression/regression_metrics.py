@@ -7,6 +7,7 @@ score is nan.
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.errors import InvalidValue
 from ianvs.exam.metrics.definition import mean, score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord
 
@@ -47,10 +48,10 @@ def _off(record: EvaluationRecord) -> Numbers:
     """(N, D) answers minus truths. Raises ValueError unless both are numbers of one shape."""
     truth, said = record.y_true, record.y_pred
     if not (isinstance(truth, np.ndarray) and isinstance(said, np.ndarray) and truth.dtype.kind == "f"):
-        raise ValueError("this metric is for numbers to be estimated (`data_type: regression`)")
+        raise InvalidValue("this metric is for numbers to be estimated (`data_type: regression`)", "unfit-metric")
     if truth.shape != said.shape or truth.ndim not in (1, 2):
         message = f"answers are {said.shape}, the truth is {truth.shape}; expected (N,) or (N, D) of both."
-        raise ValueError(message)
+        raise InvalidValue(message, "unfit-metric")
     return _columns(said) - _columns(truth)
 
 

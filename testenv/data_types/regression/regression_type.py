@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import PluginError
+from ianvs.base.errors import InvalidValue, PluginError
 from ianvs.exam.data.number_cells import number_of
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, one_for_each
@@ -21,7 +21,9 @@ class Regression(DataType):
 
     def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[Numbers, tuple[str, ...]]:
         if classes:
-            raise ValueError("numbers to be estimated have no classes. Take the names of classes out.")
+            raise InvalidValue(
+                "numbers to be estimated have no classes. Take the names of classes out.", "invalid-record"
+            )
         try:
             array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
             if array.dtype == object:  # a column of numbers or of lists of them
@@ -30,14 +32,19 @@ class Regression(DataType):
                 array = np.vectorize(number_of, otypes=[np.float64])(array)
             numbers = array.astype(np.float64)
         except (ValueError, TypeError):
-            raise ValueError(_first_odd(given)) from None
+            raise InvalidValue(_first_odd(given), "invalid-record") from None
         if numbers.ndim == 2 and numbers.shape[1] == 1:
             numbers = numbers[:, 0]
         if numbers.ndim not in (1, 2):
-            raise ValueError(f"the labels have the shape {numbers.shape}; expected numbers (N,) or (N, D).")
+            raise InvalidValue(
+                f"the labels have the shape {numbers.shape}; expected numbers (N,) or (N, D).", "invalid-record"
+            )
         if (wrong := _first_not_finite(numbers)) is not None:
             n, value = wrong
-            raise ValueError(f"sample {n} has {value}; expected finite numbers. Take the sample out, or fill the gap.")
+            raise InvalidValue(
+                f"sample {n} has {value}; expected finite numbers. Take the sample out, or fill the gap.",
+                "invalid-record",
+            )
         return numbers, ()
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
@@ -53,10 +60,15 @@ def _checked(found: object, shape: tuple[int, ...], where: str) -> Numbers:
     if array.shape == (*shape, 1):
         array = array[..., 0]
     if array.shape != shape or array.dtype.kind not in "biuf":
-        raise PluginError(f"{where} returned {array.dtype} of shape {array.shape}; expected numbers of shape {shape}.")
+        raise PluginError(
+            f"{where} returned {array.dtype} of shape {array.shape}; expected numbers of shape {shape}.",
+            code="broken-contract",
+        )
     numbers = array.astype(np.float64)
     if (wrong := _first_not_finite(numbers)) is not None:
-        raise PluginError(f"{where} returned {wrong[1]} for sample {wrong[0]}; expected finite numbers.")
+        raise PluginError(
+            f"{where} returned {wrong[1]} for sample {wrong[0]}; expected finite numbers.", code="broken-contract"
+        )
     return numbers
 
 

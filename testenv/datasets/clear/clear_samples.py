@@ -128,4 +128,4 @@ def _loaded(file: Path) -> Any:
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        raise DataError(f"{shown_path(file)} can't be read as features: {error}") from None
+        raise DataError(f"{shown_path(file)} can't be read as features: {error}", code="unreadable-data") from None

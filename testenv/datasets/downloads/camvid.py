@@ -42,14 +42,14 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
             sequence, slash, _ = one.key.partition("/")
             if not slash:
                 message = "lies in no folder of a sequence; expected rgb/{split}/{sequence}/{picture}."
-                raise DataError(f"{shown_path(one.picture)}: {message}")
+                raise DataError(f"{shown_path(one.picture)}: {message}", code="damaged-dataset")
             by_domain.setdefault(sequence, []).append(one)
         parts.append(by_domain)
     train, test = parts
     for domain in sorted(train.keys() ^ test.keys()):
         has, lacks = splits if domain in train else splits[::-1]
         message = f"the sequence {domain} has pictures in {has}, none in {lacks}. A domain needs both."
-        raise DataError(f"{shown_path(request.root)}: {message}")
+        raise DataError(f"{shown_path(request.root)}: {message}", code="damaged-dataset")
     split_rule = {"train": "train", "test": splits[1]}
     return tuple(
         Found(domain, LABELS, tuple(train[domain]), tuple(test[domain]), split_rule, None, tuple(warnings))

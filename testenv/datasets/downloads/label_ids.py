@@ -24,12 +24,14 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
                 return np.asarray(image)
             if not first_channel:
                 raise DataError(
-                    f"{shown_path(path)}: is a colour picture ({image.mode}); a label picture has one channel of ids."
+                    f"{shown_path(path)}: is a colour picture ({image.mode}); a label picture has one channel of ids.",
+                    code="invalid-record",
                 )
             return deep_first_channel(held, str(path)) if deep_colour(held) else np.asarray(image)[..., 0]
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise DataError(
-            f"{shown_path(path)}: can't be decoded as a picture ({error}). Download it again, or leave it out."
+            f"{shown_path(path)}: can't be decoded as a picture ({error}). Download it again, or leave it out.",
+            code="unreadable-data",
         ) from None
 
 
@@ -39,7 +41,8 @@ def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:
     if (height, width) != shape:
         raise DataError(
             f"{shown_path(label)}: is {shape[0]}x{shape[1]} (height x width), its picture {shown_path(picture)} is "
-            f"{height}x{width}. Labels are for every pixel of their picture: one of the files is not the original."
+            f"{height}x{width}. Labels are for every pixel of their picture: one of the files is not the original.",
+            code="invalid-record",
         )
 
 
@@ -74,4 +77,7 @@ def _refuse(path: Path, ids: NDArray[Any], wrong: NDArray[Any], expected: str) -
     if wrong.size:
         pixels = int(np.isin(ids, wrong).sum())
         found = f"holds the label {one_line(wrong.tolist(), 5)} at {pixels} pixel{'s' if pixels != 1 else ''}"
-        raise DataError(f"{shown_path(path)}: {found}; expected {expected}. Is it a label picture of this dataset?")
+        raise DataError(
+            f"{shown_path(path)}: {found}; expected {expected}. Is it a label picture of this dataset?",
+            code="invalid-record",
+        )

@@ -24,10 +24,13 @@ def folder_of(parent: Path, name: str) -> Path:
     if folder.is_dir():
         return folder
     if not parent.is_dir():
-        raise DataError(f"{shown_path(parent)}: there is no such folder.")
+        raise DataError(f"{shown_path(parent)}: there is no such folder.", code="missing-file")
     inside = sorted(entry.name for entry in parent.iterdir() if entry.is_dir() and not is_of_tool(entry.name))
     message = f"there is no folder '{name}' in it, only {one_line(inside) or 'files'}."
-    raise DataError(f"{shown_path(parent)}: {message} `--root` is the folder into which the dataset was unpacked.")
+    raise DataError(
+        f"{shown_path(parent)}: {message} `--root` is the folder into which the dataset was unpacked.",
+        code="damaged-dataset",
+    )
 
 
 def files_below(folder: Path, suffix: str) -> dict[str, Path]:
@@ -46,7 +49,10 @@ def pair_up(
     wanted: how the file name of a label looks, for the message.
     """
     if not pictures and not labels:
-        raise DataError("found neither pictures nor label pictures. Is `--root` right, and was all of it unpacked?")
+        raise DataError(
+            "found neither pictures nor label pictures. Is `--root` right, and was all of it unpacked?",
+            code="damaged-dataset",
+        )
     alone = [path for key, path in pictures.items() if key not in labels]
     if alone:
         _lost(alone, len(pictures), f"has no label picture {wanted}", skip_missing, warnings)
@@ -67,5 +73,8 @@ def _lost(paths: list[Path], count: int, what: str, skip_missing: bool, warnings
     first = f"{shown_path(paths[0])}: {what}"
     more = f" ({len(paths)} of {count} files have none)" if len(paths) > 1 else ""
     if not skip_missing:
-        raise DataError(f"{first}{more}. Complete the download, or leave these files out by `--skip-missing`.")
+        raise DataError(
+            f"{first}{more}. Complete the download, or leave these files out by `--skip-missing`.",
+            code="damaged-dataset",
+        )
     warnings.append(f"{first}{more}: left out")

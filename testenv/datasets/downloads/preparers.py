@@ -39,17 +39,22 @@ def prepare(
     preparer = PREPARERS.get(name)
     if preparer is None:
         known = one_line(sorted(PREPARERS))
-        raise DataError(f"there is no preparer '{name}'.{closest(name, PREPARERS)} There are: {known}.")
+        raise DataError(
+            f"there is no preparer '{name}'.{closest(name, PREPARERS)} There are: {known}.", code="invalid-choice"
+        )
     heeded = (*_COMMON, *preparer.options)
     for option in options:
         if option not in heeded:
-            raise DataError(f"{name} has no option '{option}'.{closest(option, heeded)} It takes: {one_line(heeded)}.")
+            raise DataError(
+                f"{name} has no option '{option}'.{closest(option, heeded)} It takes: {one_line(heeded)}.",
+                code="unknown-option",
+            )
     if options.get("classes") not in (None, "own", "cityscapes"):
-        raise DataError(f"`classes` is 'own' or 'cityscapes', not '{options['classes']}'.")
+        raise DataError(f"`classes` is 'own' or 'cityscapes', not '{options['classes']}'.", code="invalid-choice")
     if not 0 < options.get("test_ratio", 0.2) < 1:
-        raise DataError(f"`test_ratio` is between 0 and 1, not {options['test_ratio']}.")
+        raise DataError(f"`test_ratio` is between 0 and 1, not {options['test_ratio']}.", code="out-of-range")
     if not root.is_dir():
-        raise DataError(f"{root}: there is no such folder.")
+        raise DataError(f"{root}: there is no such folder.", code="missing-file")
     refuse_strange_index(out)
     domains = preparer.find(PrepareRequest(root=root, **options))
     origin = origin_of(name, {"root": str(root.resolve()), "options": options})

@@ -51,7 +51,7 @@ def write_domain(
     listed: dict[str, list[Pair]] = {}
     for part, of_part in pairs.items():
         if not of_part:
-            raise DataError(f"the {part} part of {found.domain} would be empty.")
+            raise DataError(f"the {part} part of {found.domain} would be empty.", code="damaged-dataset")
         work = partial(_settle, found, folder / "labels" / part, check)
         counts = np.zeros(IGNORED + 1, dtype=np.int64)
         listed[part] = []
@@ -103,7 +103,7 @@ def refuse_strange_index(folder: Path) -> None:
     strange = [name for part in PARTS if (folder / (name := f"{part}-index.txt")).exists()]
     if strange and not (folder / PROVENANCE).exists():
         message = "is there already and was not written by `ianvs dataset prepare`. Choose another folder by `--out`."
-        raise DataError(f"{shown_path(folder / strange[0])}: {message}")
+        raise DataError(f"{shown_path(folder / strange[0])}: {message}", code="existing-output")
 
 
 def _settle(found: Found, folder: Path, check: bool, pair: Pair) -> tuple[Pair, NDArray[np.int64]]:
@@ -161,7 +161,10 @@ def _line(picture: str, label: str) -> str:
     """Parted by a blank, or by a tab where a path has blanks or quotes."""
     both = picture + label
     if "\t" in both or "\n" in both:
-        raise DataError(f"{picture!r}: an index can't list a path with a tab or a line break. Rename the folder.")
+        raise DataError(
+            f"{picture!r}: an index can't list a path with a tab or a line break. Rename the folder.",
+            code="damaged-dataset",
+        )
     return f"{picture}\t{label}\n" if " " in both or '"' in both else f"{picture} {label}\n"
 
 

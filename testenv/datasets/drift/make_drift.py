@@ -26,9 +26,9 @@ def make_drift(
     Raises DataError for another bucket or a size below 8 pixels.
     """
     if not 1 <= bucket <= BUCKETS:
-        raise DataError(f"there is no bucket {bucket}; there are 1 to {BUCKETS}.")
+        raise DataError(f"there is no bucket {bucket}; there are 1 to {BUCKETS}.", code="out-of-range")
     if size < 8:
-        raise DataError(f"pictures of {size} pixels are too small to show anything; 8 at least.")
+        raise DataError(f"pictures of {size} pixels are too small to show anything; 8 at least.", code="out-of-range")
     x = np.empty((len(CLASSES) * count, size, size, 3), dtype=np.uint8)
     time = (bucket - 1) / (BUCKETS - 1)
     for index, name in enumerate(CLASSES):
@@ -50,7 +50,9 @@ def write_drift(
 
     for name in FOLDERS.values():
         if (folder / name).exists():
-            raise DataError(f"{folder / name} is there already. Name a new folder, or remove it.")
+            raise DataError(
+                f"{folder / name} is there already. Name a new folder, or remove it.", code="existing-output"
+            )
     done = 0
     for part, count in (("train", train), ("test", test)):
         home = folder / FOLDERS[part]

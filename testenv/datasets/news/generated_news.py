@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ianvs.base.errors import InvalidValue
+
 VERSION = 1  # raise it when the same arguments make other conversations
 
 FIRST_YEAR = 2022
@@ -146,7 +148,8 @@ def require_subjects(years: int, recurring: int, once: int) -> None:
     most = min(len(topic.subjects) for topic in _TOPICS)
     told = min(len(topic.words[0]) * len(topic.words[1]) for topic in _TOPICS)
     if recurring + once < 1 or subjects > most or answers > told:
-        raise ValueError(
+        raise InvalidValue(
             f"`recurring` {recurring} and `once` {once} in each of {years} years are {subjects} subjects and {answers} "
-            f"answers of a topic. A year has at least 1; there are {most} subjects and {told} answers."
+            f"answers of a topic. A year has at least 1; there are {most} subjects and {told} answers.",
+            "out-of-range",
         )

@@ -32,11 +32,17 @@ def make_shapes(
     """
     often = np.asarray(frequencies or [1] * len(OUTLINES), dtype=np.int64)
     if texture not in TEXTURES:
-        raise DataError(f"shapes has no texture '{texture}'.{closest(texture, TEXTURES)} It has: {one_line(TEXTURES)}.")
+        raise DataError(
+            f"shapes has no texture '{texture}'.{closest(texture, TEXTURES)} It has: {one_line(TEXTURES)}.",
+            code="invalid-choice",
+        )
     if size < 32:
-        raise DataError(f"pictures of {size} pixels are too small for four shapes; 32 at least.")
+        raise DataError(f"pictures of {size} pixels are too small for four shapes; 32 at least.", code="out-of-range")
     if often.shape != (len(OUTLINES),) or often.min() < 0 or not often.any():
-        raise DataError(f"frequencies are {len(OUTLINES)} whole numbers, 0 or more and not all 0; found {frequencies}.")
+        raise DataError(
+            f"frequencies are {len(OUTLINES)} whole numbers, 0 or more and not all 0; found {frequencies}.",
+            code="out-of-range",
+        )
     x = np.empty((count, size, size, 3), dtype=np.uint8)
     y = np.empty(count, dtype=object)
     for index in range(count):

@@ -92,6 +92,10 @@ def write_streets(
 def _check(domain: str, size: tuple[int, int]) -> None:
     if domain not in CLASSES:
         known = one_line(list(CLASSES))
-        raise DataError(f"streets has no domain '{domain}'.{closest(domain, CLASSES)} There are: {known}.")
+        raise DataError(
+            f"streets has no domain '{domain}'.{closest(domain, CLASSES)} There are: {known}.", code="invalid-choice"
+        )
     if min(size) < 16:
-        raise DataError(f"pictures of {size[0]}x{size[1]} are too small for a street; 16 pixels at least.")
+        raise DataError(
+            f"pictures of {size[0]}x{size[1]} are too small for a street; 16 pixels at least.", code="out-of-range"
+        )

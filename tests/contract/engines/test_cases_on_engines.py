@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from textwrap import indent
 
@@ -30,19 +29,20 @@ def test_an_exception_is_a_row(tmp_path: Path, yaml: str) -> None:
     failed, other = run(tmp_path, yaml, "raise ValueError('no cheese')")
     assert failed.failure is not None
     assert (failed.failure.error, other.status) == ("ValueError", "finished")
-    assert re.fullmatch("no cheese" if "spawn" in yaml else r"plugin\.py:\d+: no cheese", failed.failure.message)
+    assert failed.failure.message.startswith("plugin.py:") is ("spawn" not in yaml)
+    assert failed.failure.message.endswith("no cheese")
 
 
 def test_a_case_that_hangs_is_ended(tmp_path: Path, yaml: str) -> None:
     limits = "limits: {round_seconds: 1, grace_seconds: 0.2}"
-    hung, other = run(tmp_path, yaml, "import time; time.sleep(120)", limits)
+    hung, other = run(tmp_path, yaml, "import time; time.sleep(3600)", limits)
     assert hung.failure is not None
     assert (hung.failure.kind, len(hung.rounds), other.status) == ("timeout", 3, "finished")
 
 
 @pytest.mark.slow
 def test_a_case_over_its_memory_is_ended(tmp_path: Path, yaml: str) -> None:
-    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(120)"
+    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(3600)"
     eater, other = run(tmp_path, yaml, eat, "limits: {memory_mb: 600}")
     assert eater.failure is not None
     assert (eater.failure.kind, other.status) == ("memory", "finished")

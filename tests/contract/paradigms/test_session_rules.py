@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
 from ianvs.base.types import Asked, CaseResult
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.errors import errors_of, printed
 from tests.jobs import write_job
 
 HEAD = """
@@ -45,9 +44,11 @@ def run(folder: Path, body: str, scenario: str = "CIL", **changes: str) -> CaseR
     return found
 
 
-def said(found: CaseResult) -> str:
+def failed(found: CaseResult) -> str:
+    """The class of the error that ended the case; its message is compared with the snapshot."""
     assert found.failure is not None
-    return f"{found.failure.error}: {found.failure.message}"
+    printed(found.failure.message)
+    return found.failure.error
 
 
 def test_a_paradigm_that_does_as_incremental_learning_has_its_scores(tmp_path: Path) -> None:
@@ -73,20 +74,17 @@ def test_a_class_with_train_alone_is_a_paradigm(tmp_path: Path) -> None:
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure
     file.write_text(edited(text, "incrementallearning", "{name: Empty, url: ./mine.py}"))
-    with pytest.raises(ConfigError, match=r"algorithm.yaml:2:25: 'Empty' is no paradigm: it has no method train\(\)"):
-        ianvs.run(path)
+    assert errors_of(ianvs.run, path) == [("invalid-option", f"{tmp_path}/algorithm.yaml:2:25")]
 
 
 def test_a_round_that_has_not_come_is_out_of_reach(tmp_path: Path) -> None:
-    assert said(run(tmp_path, edited(PLAIN, "feed(step)", "feed(step, step + 1)"))) == (
-        "ExamRuleError: feed(1, 2): round 2 has not come yet in step 1."
-    )
+    assert failed(run(tmp_path, edited(PLAIN, "feed(step)", "feed(step, step + 1)"))) == "ExamRuleError"
 
 
 def test_passes_over_a_stream_are_counted_whoever_asks_for_it_again(tmp_path: Path) -> None:
     twice = PLAIN + "        for data in session.feed(step):\n            session.call(model, 'train', data)\n"
     assert run(tmp_path / "rounds", twice).status == "finished"
-    assert "the rules of this exam allow one pass" in said(run(tmp_path / "online", twice, "OCL"))
+    assert failed(run(tmp_path / "online", twice, "OCL")) == "ExamRuleError"
     shares = edited(PLAIN, "session.feed(step)", "(d for k in range(3) for d in session.feed(step, share=(k, 3)))")
     assert run(tmp_path / "shares", shares, "OCL").status == "finished"
 
@@ -106,12 +104,9 @@ def test_measures_are_put_together_as_they_say(tmp_path: Path) -> None:
         {"highest": 4.0, "last": 1.0},
         {"highest": 5.0, "last": 1.0},
     ]
-    assert "'hihgest', which is not in its `measures`. Did you mean 'highest'?" in said(
-        run(tmp_path / "typo", PLAIN + "        session.measure('hihgest', 1)\n")
-    )
-    assert "a finite number is needed" in said(
-        run(tmp_path / "nan", PLAIN + "        session.measure('last', np.nan)\n")
-    )
+    for value in ("'hihgest', 1", "'last', np.nan"):
+        body = f"{PLAIN}        session.measure({value})\n"
+        assert failed(run(tmp_path / value[1:5], body)) == "PluginError"
 
 
 PREDICT = """
@@ -131,16 +126,15 @@ def test_extras_are_stored_beside_the_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new"),
     [
-        ("EXTRA", "[1]", r"the extra 'sure' of predict\(\) is int64 \(1,\): return a number for each sample"),
-        ('"sure": EXTRA', '"probe": np.arange(len(data))', "returned an extra 'probe', a name of ours"),
-        ('Predictions(said, {"sure": EXTRA})', "said", r"mine.predict\(\) returned list: return Predictions\(labels\)"),
-        ('Predictions(said, {"sure": EXTRA})', "Predictions(said[1:])", r"Majority.predict\(\) returned shape"),
-        ('session.module("basemodel")', 'session.module("edgemodel")', "has no module of type 'edgemodel'"),
+        ("EXTRA", "[1]"),
+        ('"sure": EXTRA', '"probe": np.arange(len(data))'),
+        ('Predictions(said, {"sure": EXTRA})', "said"),
+        ('Predictions(said, {"sure": EXTRA})', "Predictions(said[1:])"),
+        ('session.module("basemodel")', 'session.module("edgemodel")'),
     ],
 )
-def test_answers_that_don_t_fit_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_answers_that_don_t_fit_are_refused(tmp_path: Path, old: str, new: str) -> None:
     found = run(tmp_path, PLAIN + edited(PREDICT, old, new))
-    assert found.failure is not None
-    assert re.search(message, said(found)), said(found)
+    assert failed(found) == "PluginError"

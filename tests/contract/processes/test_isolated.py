@@ -11,14 +11,15 @@ import pytest
 
 from ianvs.processes.engines import LocalEngine, Workload
 from ianvs.processes.isolated import Isolated, Unanswered, ask_isolated
-from tests.contract.engines.test_engines import wait_for
+from tests.errors import printed
+from tests.waiting import wait_for
 
 QUESTIONS = """
 import os, subprocess, sys, threading, time
 
 def process(question): return os.getpid()
 def twice(question): yield question; yield question
-def stuck(question): yield 1; time.sleep(60)
+def stuck(question): yield 1; time.sleep(3600)
 def ended(question): os._exit(3)
 def prints(question): print("[2]"); sys.stderr.write("[3]"); return sys.stdin.read()
 def mine(question): return os.environ["TMPDIR"]
@@ -28,8 +29,8 @@ def later(question):
     return "now"
 
 def child(question):
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]).pid
 
 def patient(question):
     time.sleep(1)
@@ -50,45 +51,49 @@ def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fi
 
 
 def test_one_process_answers_all_questions(isolated: Isolated) -> None:
-    pids = {isolated.ask("asked_here:process", None, 60) for _ in range(3)}
+    pids = {isolated.ask("asked_here:process", None, 300) for _ in range(3)}
     assert len(pids) == 1
     assert os.getpid() not in pids
-    assert list(isolated.each("asked_here:twice", {"a": 1}, 60)) == [{"a": 1}, {"a": 1}]
-    assert ask_isolated("asked_here:process", None, 60) not in pids
+    assert list(isolated.each("asked_here:twice", {"a": 1}, 300)) == [{"a": 1}, {"a": 1}]
+    assert ask_isolated("asked_here:process", None, 300) not in pids
 
 
 def test_what_is_printed_is_no_answer_and_nothing_can_be_read(isolated: Isolated) -> None:
-    assert isolated.ask("asked_here:prints", None, 60) == ""
+    assert isolated.ask("asked_here:prints", None, 300) == ""
 
 
 def test_who_ends_it_ends_it_for_itself(isolated: Isolated) -> None:
-    first = isolated.ask("asked_here:process", None, 60)
-    with pytest.raises(Unanswered, match=r"^ended the process$"):
-        isolated.ask("asked_here:ended", None, 60)
-    assert isolated.ask("asked_here:process", None, 60) != first
+    first = isolated.ask("asked_here:process", None, 300)
+    with pytest.raises(Unanswered) as caught:
+        isolated.ask("asked_here:ended", None, 300)
+    assert not caught.value.overran
+    printed(str(caught.value))
+    assert isolated.ask("asked_here:process", None, 300) != first
 
 
 def test_each_answer_may_take_the_seconds(isolated: Isolated) -> None:
-    isolated.ask("asked_here:process", None, 60)
-    answers = isolated.each("asked_here:stuck", None, 1)
+    isolated.ask("asked_here:process", None, 300)
+    answers = isolated.each("asked_here:stuck", None, 2)
     assert next(answers) == 1
-    with pytest.raises(Unanswered, match=r"^took longer than limits.check_seconds: 1$"):
+    with pytest.raises(Unanswered) as caught:
         next(answers)
-    assert isolated.ask("asked_here:process", None, 60)
+    assert caught.value.overran
+    printed(str(caught.value))
+    assert isolated.ask("asked_here:process", None, 300)
 
 
 def test_who_ends_it_later_is_not_mistaken_for_who_is_asked_then(isolated: Isolated) -> None:
-    assert isolated.ask("asked_here:later", None, 60) == "now"
-    assert isolated.ask("asked_here:patient", None, 60)
+    assert isolated.ask("asked_here:later", None, 300) == "now"
+    assert isolated.ask("asked_here:patient", None, 300)
 
 
 def test_no_file_of_ours_is_open_in_it(isolated: Isolated) -> None:
-    sockets = [file for file in isolated.ask("asked_here:files", None, 60) if "socket:" in file]
+    sockets = [file for file in isolated.ask("asked_here:files", None, 300) if "socket:" in file]
     assert len(sockets) <= 1, sockets  # its own: by that of the engine it could speak for other tasks
 
 
 def test_nothing_of_it_stays(isolated: Isolated) -> None:
-    child, folder = isolated.ask("asked_here:child", None, 60), Path(isolated.ask("asked_here:mine", None, 60))
+    child, folder = isolated.ask("asked_here:child", None, 300), Path(isolated.ask("asked_here:mine", None, 300))
     assert folder.is_dir()
     isolated.close()
     stat = Path(f"/proc/{child}/stat")

@@ -299,12 +299,12 @@ def test_what_a_learner_has_started_stands_still_while_a_copy_answers(tmp_path, 
         if not count.exists():
             return [0] * len(data)
         first = count.read_text()
-        for _ in range(40):
+        for _ in range(PATIENCE):
             if (now := count.read_text()) != first:
                 break
             time.sleep(0.005)
         return [int(now != first)] * len(data)
-    """,
+    """.replace("PATIENCE", str(60_000 if moves else 40)),
     )
     results = sat(tmp_path, counting, job=f"seeds: [0]\nsealing: {sealing}")
     assert (1 in {int(label) for labels in answers(results) for label in labels}) is moves

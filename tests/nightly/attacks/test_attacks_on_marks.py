@@ -11,6 +11,7 @@ import ianvs
 from ianvs.base.types import CaseResult, Sealing
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.errors import printed
 from tests.jobs import MAJORITY, write_job
 
 MARK = "it goes on learning while it is tested"
@@ -70,7 +71,8 @@ def answers(found: CaseResult) -> set[int]:
 def test_a_learner_that_no_longer_adapts_in_the_last_round_fails(tmp_path):
     found = sat(tmp_path, FLIPPING)
     assert found.failure is not None
-    assert "Majority.adapts_in_testing was True when it was built and is False now" in found.failure.message
+    assert found.failure.error == "PluginError"
+    printed(found.failure.message)
 
 
 def test_one_that_silences_the_check_is_marked_for_all_rounds(tmp_path):
@@ -86,8 +88,8 @@ def test_one_that_silences_the_check_is_marked_for_all_rounds(tmp_path):
 def test_one_that_can_not_be_copied_fails_instead_of_answering_itself(tmp_path, job):
     found = sat(tmp_path, THREADED, job)
     assert found.failure is not None
-    assert "What can't be copied can't be examined" in found.failure.message
-    assert "save()" in found.failure.message
+    assert found.failure.error == "PluginError"
+    printed(found.failure.message)
 
 
 def test_one_that_adapts_only_while_a_case_is_brought_back_starts_over(tmp_path):
@@ -111,14 +113,15 @@ def test_one_that_adapts_only_while_a_case_is_brought_back_starts_over(tmp_path)
     found = sat(tmp_path, dying + UNCHECKED)
     assert found.status == "failed"  # killed in its second life, too: it began anew, with an empty folder
     assert found.failure.kind == "killed"
-    assert "adapts_in_testing is True now, and was not before" in (found.directory / "log.txt").read_text()
+    assert "adapts_in_testing" in (found.directory / "log.txt").read_text()
 
 
 def test_one_that_adapts_and_was_interrupted_is_marked(tmp_path):
     assert sat(tmp_path, edited(FAILING, "class Majority:", "class Majority:\n    adapts_in_testing = True\n")).failure
+    [before] = ianvs.load_results(tmp_path / "ws")
     [found] = ianvs.run(tmp_path / "benchmarkingjob.yaml")
     assert found.status == "finished", found.failure
-    assert "resuming after round 3 of 5" in (found.directory / "log.txt").read_text()
+    assert [r.train_seconds for r in found.rounds[:4]] == [r.train_seconds for r in before.rounds]  # not taught again
     assert found.sealing.copies == "none"
     assert MARK in found.warnings
 

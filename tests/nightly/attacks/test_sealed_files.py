@@ -13,6 +13,7 @@ import pytest
 from ianvs.processes.sealing import shared_arrays
 from ianvs.processes.sealing.peer import Message, Peer, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, mapped, unpacked
+from tests.errors import printed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason=f"no sealed files on {sys.platform}")
 
@@ -120,12 +121,14 @@ def test_rows_that_begin_elsewhere_are_refused(starts):
     spec = writer.objects(MAPPINGS)
     rows, _ = spec["ragged"]["labels"]
     forged = {**spec, "ragged": {"labels": [rows, writer.array(np.array(starts, np.int64))]}}
-    with pytest.raises(RemoteError, match="an array that can't be read"):
+    with pytest.raises(RemoteError) as caught:
         unpacked(mapped(writer.sealed()), forged)
+    printed(str(caught.value))
 
 
 def test_mappings_in_mappings_are_refused():
     writer = ArrayWriter()
     spec = writer.objects(MAPPINGS)
-    with pytest.raises(RemoteError, match="an array that can't be read"):
+    with pytest.raises(RemoteError) as caught:
         unpacked(mapped(writer.sealed()), {"count": 3, "ragged": {"labels": [spec, spec]}})
+    printed(str(caught.value))

@@ -11,6 +11,7 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from tests.edits import edited
+from tests.errors import printed
 from tests.families import family
 from tests.jobs import write_job
 from tests.kernel import filters_calls
@@ -150,7 +151,7 @@ def test_a_library_works_in_a_sealed_learner_and_its_copies(tmp_path, library, s
 def test_what_is_compiled_in_a_copy_runs_as_it_is_written(tmp_path):
     """A compiler is a process. The note says so, in the log of the case."""
     found = sat(tmp_path, SOURCES["torch.compile"], "sealing: strict")
-    assert "[Errno 1] Operation not permitted" in (found.directory / "log.txt").read_text()
+    assert "[Errno 1]" in (found.directory / "log.txt").read_text()
     compiled = SOURCES["torch.compile"].replace("torch.compile(", "(")
     eager = sat(tmp_path / "eager", compiled, "sealing: strict")
     assert found.metrics == eager.metrics
@@ -167,7 +168,9 @@ def test_what_predict_may_not_is_told_in_words(tmp_path, asks):
     path = write_job(tmp_path, plugin=source, name="Method", hyperparameters="", testenv=exam, job="seeds: [0]")
     [found] = ianvs.run(path)
     assert found.failure is not None
-    assert "While it predicts it writes nothing, starts no processes and opens no connections" in found.failure.message
+    assert found.failure.error == "PluginError"
+    refusal = found.failure.message
+    printed(refusal[refusal.index("While ") :])  # after the words of the library
 
 
 @pytest.mark.parametrize("sealing", family(["normal", "strict"]))

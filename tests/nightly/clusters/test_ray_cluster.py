@@ -14,10 +14,12 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.processes.engines import Event, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
-from tests.contract.engines.test_engines import task, until_ended, wait_for
+from tests.contract.engines.test_engines import task, until_ended
 from tests.contract.running.scheduler.test_resources import Told, mixed_job
 from tests.edits import edited
+from tests.errors import located, raised
 from tests.jobs import MAJORITY, write_job
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -39,8 +41,9 @@ def cluster() -> Iterator[Any]:
 
 def test_an_address_where_nobody_listens_is_told_at_once() -> None:
     pytest.importorskip("ray")
-    with pytest.raises(IanvsError, match=r"can't connect to Ray at 'ray://127\.0\.0\.1:9'"):
+    with pytest.raises(IanvsError, match=r"ray://127\.0\.0\.1:9") as caught:
         RayEngine(Workload(), address="ray://127.0.0.1:9")
+    assert located(raised(caught.value)) == [("unreachable-server", "")]
 
 
 def node_of(pid: int, cluster: Any) -> Any:
@@ -57,7 +60,7 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
         engine.submit(task("until_told", tmp_path / key, key=key, log=tmp_path / f"{key}.txt"))
     pids: dict[str, int] = {}
     wait_for(
-        lambda: len(pids.update({e.key: e.payload for e in engine.events(0.1) if e.kind == "started"}) or pids) == 2, 60
+        lambda: len(pids.update({e.key: e.payload for e in engine.events(0.1) if e.kind == "started"}) or pids) == 2
     )
     wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
     lost = node_of(pids["a"], cluster)
@@ -68,7 +71,7 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
     lost_events = until_ended(engine)
     assert [(event.key, event.kind) for event in lost_events] == [("a", "lost"), ("a", "ended")]
     assert lost_events[-1].payload == -signal.SIGKILL
-    assert "lost by Ray" in (tmp_path / "a.txt").read_text()
+    assert "lost" in (tmp_path / "a.txt").read_text()
     wait_for(lambda: not psutil.pid_exists(pids["a"]))
     engine.cancel("b")
     kept = until_ended(engine)
@@ -86,7 +89,7 @@ def test_those_that_need_no_card_do_not_wait_for_those_that_do(cluster: Any, tmp
     told = Told()
     results = ianvs.run(mixed_job(tmp_path, "{gpus: 1}", engine, plugin=slow), listener=told)
     assert [found.status for found in results] == ["finished"] * 4
-    assert [said for said in told.waited if "second_majority: Ray: 1 CPU wanted" in said], "there is one card for two"
+    assert any(said.startswith("second_majority: ") for said in told.waited), "there is one card for two"
     assert any(len(beside) > 2 for beside in told.beside), "two on cores beside one on the card"
 
 

@@ -185,9 +185,7 @@ def _adapter() -> SimpleNamespace:
 
 def test_pre_trained_weights_come_from_a_file(tmp_path: Path) -> None:
     adapter, args = _adapter(), {"backbone": VIT, "weights": None}
-    with pytest.raises(
-        adapter.PluginError, match=r"vit_tiny_patch16_224 asks for pre-trained weights.*`weights: none`"
-    ):
+    with pytest.raises(adapter.PluginError, match="vit_tiny_patch16_224"):
         adapter.made(args, "vit_base_patch16_224", pretrained=True, num_classes=0)
     file = tmp_path / "weights.pth"
     taught = timm.create_model("vit_tiny_patch16_224", num_classes=7, **_OPTIONS)
@@ -196,7 +194,7 @@ def test_pre_trained_weights_come_from_a_file(tmp_path: Path) -> None:
     assert torch.equal(network.norm.weight, taught.norm.weight)
     assert torch.equal(network.blocks[0].attn.qkv.weight, taught.blocks[0].attn.qkv.weight)
     torch.save({"blocks.0.attn.qkv.weight": torch.zeros(3, 3)}, file)
-    with pytest.raises(adapter.PluginError, match=r"has blocks.0.attn.qkv.weight, which does not fit"):
+    with pytest.raises(adapter.PluginError, match=r"blocks\.0\.attn\.qkv\.weight"):
         adapter.made({**args, "weights": str(file)}, "vit_base_patch16_224", pretrained=True)
 
 
@@ -209,7 +207,7 @@ def test_passes_over_a_round_are_counted() -> None:
     data.exam = SimpleNamespace(passes=0, allowed=2)
     loader = adapter.Loader(data, batch_size=2, num_workers=3)
     assert [len(list(loader)) for _ in range(2)] == [2, 2]
-    with pytest.raises(adapter.ExamRuleError, match="begins pass 3, and the rules of this exam allow 2"):
+    with pytest.raises(adapter.ExamRuleError, match="pass 3"):
         iter(loader)
 
 
@@ -217,7 +215,7 @@ def test_pictures_are_kept_in_three_channels() -> None:
     adapter, grey = _adapter(), np.full((2, 4, 4, 1), 0.5, np.float32)
     assert adapter.stored(grey).shape == (2, 4, 4, 3)
     assert adapter.stored(grey).max() == 128
-    with pytest.raises(adapter.PluginError, match="for pictures, not for samples of shape"):
+    with pytest.raises(adapter.PluginError, match="64"):
         adapter.stored(np.zeros((2, 64)))
 
 
@@ -254,4 +252,5 @@ def test_a_learner_of_the_checkout_that_looks_at_test_samples_is_refused(tmp_pat
     given = {**SMALL, "picture_size": 32, "backbone": "lcnet_035", **MODELS["foster"], "blank_tests": False}
     found = _ran(tmp_path, Path(os.environ["PILOT"]), "foster", **given)
     assert found.failure is not None
-    assert re.search(r"foster.py:\d+ asks for test samples", found.failure.message), found.failure
+    assert found.failure.message.startswith("foster.py:"), found.failure
+    assert found.failure.error == "ExamRuleError", found.failure

@@ -177,7 +177,7 @@ def test_a_score_that_looks_as_it_was_stored_is_made_again(
         store.finish(case.parent.name, store.facts(case.parent.name))
     for score in workspace.glob("cases/*/scores/*.json"):
         flip_quietly(score, random.Random(0))
-    with pytest.raises(DamagedError, match="next run makes it again"):
+    with pytest.raises(DamagedError):
         api.report(prepared.job, workspace=workspace)
     assert run(prepared.job, workspace).exit_code == 0
     assert leaderboard(workspace) == prepared.leaderboard

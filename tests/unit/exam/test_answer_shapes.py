@@ -10,6 +10,7 @@ from ianvs.base.errors import PluginError, shortened
 from ianvs.base.types import Failure
 from ianvs.exam.data_types import one_for_each
 from ianvs.plugins.loader import cause
+from tests.errors import errors_of
 
 
 def tensors(shapes: list[Any]) -> list[Any]:
@@ -37,8 +38,7 @@ def test_a_list_of_batches_is_refused_with_its_shapes_and_the_remedy(
 
 @pytest.mark.parametrize("found", [[[1, 2], [3]], [np.zeros(3), 1], [np.zeros((2, 2)), np.zeros((2, 3))], {1, 2}, 7])
 def test_what_is_no_array_is_an_error_about_predict(found: Any) -> None:
-    with pytest.raises(PluginError, match=r"A\.predict\(\) returned"):
-        one_for_each(found, 5, "A.predict()")
+    assert errors_of(one_for_each, found, 5, "A.predict()") == [("invalid-result", "")]
 
 
 def test_lists_of_one_answer_for_each_sample_stay_right() -> None:

@@ -13,6 +13,7 @@ from ianvs.base.digests import differs, noted
 from ianvs.base.errors import DamagedError, IanvsError
 from ianvs.store.sealed import as_record, read_sealed, write_sealed
 from tests.edits import edited
+from tests.errors import errors_of
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:
@@ -27,8 +28,7 @@ def test_what_was_written_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b'{"a": 1}', b"\xff\xfe", b"[" * 100_000, b'{"a"'])
 def test_other_content_is_refused_with_the_name_of_the_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(DamagedError, match=r"a\.json is gone, or was changed after it was stored"):
-        read_sealed(tmp_path / "a.json", "a")
+    assert errors_of(read_sealed, tmp_path / "a.json", "a") == [("damaged-file", "")]
 
 
 def test_a_number_that_was_changed_by_hand_is_found(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_may_not_be_read_is_not_missing_and_not_damaged(tmp_path: Path, mon
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("ianvs.base.digests.open", closed, raising=False)
-    with pytest.raises(IanvsError, match=r"a\.json can't be read: Permission denied") as error:
+    with pytest.raises(IanvsError, match=r"a\.json.*denied") as error:
         read_sealed(path, "a")
     assert not isinstance(error.value, DamagedError)
 
@@ -65,8 +65,7 @@ def test_a_field_of_a_later_version_is_left_out_and_a_lacking_one_is_refused(tmp
         name: str
 
     assert as_record(Record, {"name": "a", "colour": "blue"}, tmp_path) == Record("a")
-    with pytest.raises(DamagedError, match="another version of ianvs"):
-        as_record(Record, {"colour": "blue"}, tmp_path)
+    assert errors_of(as_record, Record, {"colour": "blue"}, tmp_path) == [("damaged-file", "")]
 
 
 def test_a_file_is_read_again_only_where_it_looks_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Ours against a plain PyTorch loop: the same weights, predictions and scores, bit for bit, on the CPU.
 
-tests/nightly/conformance compares all methods, within 1e-6; here are photographs on a residual network, and SGD's settings.
+tests/nightly/conformance compares all methods, within 1e-6; here are photographs on a residual network, and options of
+SGD.
 """
 
 import numpy as np

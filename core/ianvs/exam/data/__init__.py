@@ -8,7 +8,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from ianvs.base.errors import DataError, Place, Problem
+from ianvs.base.errors import DataError, Location, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.authored import authored
 from ianvs.exam.data.cache import Progress, slice_of
@@ -58,7 +58,7 @@ CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
 class Checked:
     """problems: all that is wrong with the data. samples: their fingerprint, if known by then, for `fingerprint`."""
 
-    problems: list[Problem]
+    problems: list[ValidationError]
     samples: str | None = None
 
 
@@ -88,9 +88,9 @@ def checked_by_another(asked: tuple[DatasetSpec, Path | None]) -> Iterator[str |
         checking.add_done_callback(lambda _: said.put(None))
         yield from iter(said.get, None)
     found = checking.result()
-    places = [one.place or Place(Path()) for one in found.problems]
+    places = [one.place or Location(Path()) for one in found.problems]
     told = [
-        [one.message, str(place.file) if one.place else "", place.line, place.column, one.warning]
+        [one.message, str(place.file) if one.place else "", place.line, place.column, one.warning, one.code]
         for one, place in zip(found.problems, places, strict=True)
     ]
     yield [told, found.samples]
@@ -107,10 +107,12 @@ def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Check
                 elif say is not None:
                     say(answer)
     except Unanswered as error:
-        raise DataError(f"the process that reads the data {error}. It may have run out of memory.") from None
+        raise DataError(
+            f"the process that reads the data {error}. It may have run out of memory.", code="insufficient-resources"
+        ) from None
     problems = [
-        Problem(message, Place(Path(file), line, column) if file else None, warning)
-        for message, file, line, column, warning in told
+        ValidationError(message, Location(Path(file), line, column) if file else None, warning, code=code)
+        for message, file, line, column, warning, code in told
     ]
     return Checked(problems, samples)
 
@@ -173,7 +175,10 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, sa
 
 def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:
     if spec.handed_as == "paths":
-        raise DataError("under `contract: ianvs` the files are handed out as they are; there are no samples to show.")
+        raise DataError(
+            "under `contract: ianvs` the files are handed out as they are; there are no samples to show.",
+            code="unsupported-by-contract",
+        )
     if spec.url is not None:
         returned = authored(spec, cache_dir, CHECK_SECONDS)
         return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)

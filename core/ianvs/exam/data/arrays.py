@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import SourceSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 
@@ -43,17 +43,17 @@ def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None, dat
         hint = closest(missing[0], present)
         wanted = f"Expected x and y, or x_{part} and y_{part}."
         message = f"has no array {one_line(missing)}; it has: {one_line(present)}.{hint} {wanted}"
-        raise SourceError([Problem(message, Place(path))])
+        raise SourceError([ValidationError(message, Location(path), code="missing-column")])
     classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
     held = {key: arrays[name] for key, name in names.items() if name in arrays}
     usual: Layout | None = "NCHW" if read is _torch else None
-    return arrays_listing(held, part, Place(path), names, classes, layout, usual, data_type)
+    return arrays_listing(held, part, Location(path), names, classes, layout, usual, data_type)
 
 
 def arrays_listing(
     arrays: Mapping[str, NDArray[Any]],
     part: str,
-    place: Place,
+    place: Location,
     called: Mapping[str, str],
     classes: tuple[str, ...] | None,
     layout: Layout | None,
@@ -77,7 +77,9 @@ def arrays_listing(
     if laid_out:
         layout = layout or _told_layout(x.shape, y.shape[1:3] if maps else y.shape[1:]) or usual
         if layout is None:
-            raise SourceError([Problem(f"{called['x']} is {x.shape}, {_UNCLEAR}", place)])
+            raise SourceError(
+                [ValidationError(f"{called['x']} is {x.shape}, {_UNCLEAR}", place, code="ambiguous-data")]
+            )
     given = arrays["ids"].astype(str) if "ids" in arrays else None
     return Listing(
         form="arrays",
@@ -95,13 +97,13 @@ def arrays_listing(
     )
 
 
-def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Place) -> int:
+def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Location) -> int:
     """How many samples there are. Raises SourceError where there is none, or an array has another length."""
     count = len(arrays["x"]) if arrays["x"].ndim else 0
     wrong = [called[key] for key in COLUMNS[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
     if wrong or not count:
         message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
-        raise SourceError([Problem(f"{message} {called['x']}.", place)])
+        raise SourceError([ValidationError(f"{message} {called['x']}.", place, code="mismatched-data")])
     return count
 
 
@@ -136,7 +138,7 @@ def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]
     files = array_files(path)
     if not files["y"].is_file():
         message = f"holds x alone; its labels are looked for in {files['y'].name} beside it, which is not there."
-        raise SourceError([Problem(message, Place(path))])
+        raise SourceError([ValidationError(message, Location(path), code="missing-file")])
     arrays = {}
     for key, file in files.items():
         with _reading(file):
@@ -153,7 +155,7 @@ def _torch(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str
         held = dict(zip(("x", "y"), held, strict=True))
     if not isinstance(held, dict):
         message = f"holds {type(held).__name__}; expected a dict with x and y, or a pair (x, y)."
-        raise SourceError([Problem(message, Place(path))])
+        raise SourceError([ValidationError(message, Location(path), code="invalid-array")])
     return {str(name): plain_array(value) for name, value in held.items()}, [str(name) for name in held]
 
 
@@ -165,7 +167,9 @@ def _reading(path: Path) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError, pickle.UnpicklingError) as error:
         _, how, remedy = _READERS[path.suffix.lower()]
         said = (str(error).splitlines() or [type(error).__name__])[0]
-        raise SourceError([Problem(f"can't be read {how} ({said}). {remedy}", Place(path))]) from None
+        raise SourceError(
+            [ValidationError(f"can't be read {how} ({said}). {remedy}", Location(path), code="unreadable-data")]
+        ) from None
 
 
 _OF_TORCH = (_torch, "by torch.load with weights_only=True", "Save tensors alone: torch.save({'x': x, 'y': y}, path).")
@@ -177,12 +181,12 @@ _READERS = {  # by the ends of PACKED: what reads it, how, and what to do where 
 }
 
 
-def _features(x: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+def _features(x: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
     if x.dtype == np.uint8:
         return x[..., None] if x.ndim == 3 else x
     if x.dtype.kind not in "iufb":
         message = f"{name} holds {x.dtype}; expected numbers."
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="invalid-array")])
     return x.astype(np.float32, copy=False)
 
 
@@ -202,7 +206,7 @@ def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | 
     return None
 
 
-def _mask_channels(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+def _mask_channels(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
     """Masks with an axis of channels: (N, height, width) of one channel, (N, height, width, 3) of colours."""
     if 1 in (y.shape[1], y.shape[3]):
         return y[:, 0] if y.shape[1] == 1 else y[..., 0]
@@ -212,17 +216,17 @@ def _mask_channels(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
         f"{name} is {y.dtype} {y.shape}; masks are class indices (N, height, width), or colours (N, height, width, 3) "
         "that `mask_values` in the dataset names. Of one channel for each class take the argmax."
     )
-    raise SourceError([Problem(message, place)])
+    raise SourceError([ValidationError(message, place, code="invalid-array")])
 
 
-def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:
+def _maps(y: NDArray[Any], name: str, place: Location) -> NDArray[np.uint8]:
     if y.dtype.kind not in "iub" or y.min() < 0 or y.max() > 255:
         message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="invalid-array")])
     return y.astype(np.uint8, copy=False)
 
 
-def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+def tokens(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
     """(N,) texts of (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -232,6 +236,6 @@ def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
             f"{name} is {y.dtype} {y.shape}; expected one integer or name for each sample. Several labels each, or "
             f"numbers to be estimated, are read where the dataset says so: `data_type: {of}`."
         )
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="invalid-array")])
     values, where = np.unique(y, return_inverse=True)
     return column([str(label) for label in values.tolist()])[where]

@@ -17,7 +17,8 @@ from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
-from ianvs.base.errors import IanvsError, Place, PluginError
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import IanvsError, Location, PluginError, code_of
 from ianvs.base.package import PACKAGE
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import DatasetSpec, DataTypeSpec, ModuleSpec
@@ -70,11 +71,14 @@ class Made(TypedDict):
     read: dict[str, list[int | str]]
 
 
+Mistake = tuple[str, str, int, ErrorCode]
+
+
 class Answer(TypedDict):
-    """wrong: (message, the option that it is about or "", the line of the author's file or 0)."""
+    """wrong: (message, the option that it is about or "", the line of the author's file or 0, the kind of mistake)."""
 
     made: Made | None
-    wrong: list[tuple[str, str, int]]
+    wrong: list[Mistake]
 
 
 def call_function(question: Question) -> Answer:
@@ -84,13 +88,13 @@ def call_function(question: Question) -> Answer:
         try:
             loaded = load(str(url), name)
         except PluginError as error:
-            return _refused((str(error), "", 0))
+            return _refused((str(error), "", 0, code_of(error, "unloadable-plugin")))
         try:
             read = _reader(question)
         except PluginError as error:
-            return _refused((str(error), "data_type", 0))
+            return _refused((str(error), "data_type", 0, code_of(error, "unknown-question")))
         if not callable(loaded.target):
-            return _refused((f"'{name}' is not a function.", "", 0))
+            return _refused((f"'{name}' is not a function.", "", 0, "broken-contract"))
         takes = constructor_parameters(loaded.target)
         options = question["options"]
         named: dict[str, Any] = {key: options.pop(key) for key in _COLUMNS if key in options and key not in takes.names}
@@ -107,12 +111,12 @@ def call_function(question: Question) -> Answer:
                 returned = function(**options, **offered)
                 stored = store_returned(returned, folder, f"{name}()", spec, read)
         except SourceError as broken:
-            return _refused(*((str(problem), "", line) for problem in broken.problems))
+            return _refused(*((str(problem), "", line, problem.code) for problem in broken.problems))
         except IanvsError as error:
-            return _refused((str(error), "", line))
+            return _refused((str(error), "", line, code_of(error, "failed-plugin")))
         except Exception as error:
             said = hide_secrets(cause(error, url.resolve()), question["options"], environment=os.environ)
-            return _refused((f"{name}() failed: {said}", "", 0))
+            return _refused((f"{name}() failed: {said}", "", 0, "failed-plugin"))
     looks = {path: look for path in sorted(seen) if (look := look_of(path))}
     classes = None if stored is None else list(stored)
     return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=looks), wrong=[])
@@ -134,7 +138,7 @@ def _reader(question: Question) -> ReadLabels | None:
     return read_labels
 
 
-def _refused(*wrong: tuple[str, str, int]) -> Answer:
+def _refused(*wrong: Mistake) -> Answer:
     return Answer(made=None, wrong=list(wrong))
 
 
@@ -150,19 +154,19 @@ def look_of(path: str) -> list[int | str]:
         return []
 
 
-def _wrong_options(name: str, takes: Parameters, question: Question) -> Iterator[tuple[str, str, int]]:
+def _wrong_options(name: str, takes: Parameters, question: Question) -> Iterator[Mistake]:
     options = question["options"]
     for key in takes.required:
         if key in _OFFERED and key not in question["offered"]:
-            yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0
+            yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0, "missing-option"
     required = [key for key in takes.required if key not in _OFFERED]
     defaults = {key: value for key, value in takes.defaults.items() if key not in _OFFERED}
     own = Parameters(required, defaults, takes.open, takes.types)
     for key, message in misnamed(name, "option", own, options):
-        yield message, key, 0
+        yield message, key, 0, "unknown-option" if key in options else "missing-option"
     for key, value in options.items():
-        for problem in type_problems(ModuleSpec("dataset", name, None, constants={key: value}), own, Place(Path())):
-            yield problem.message, key, 0
+        for problem in type_problems(ModuleSpec("dataset", name, None, constants={key: value}), own, Location(Path())):
+            yield problem.message, key, 0, "invalid-option"
 
 
 def _line(target: Callable[..., object]) -> int:

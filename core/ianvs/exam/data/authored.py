@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ianvs.base.errors import Place, Problem, shown_path
+from ianvs.base.errors import Location, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
 from ianvs.exam.data.author_call import Answer, Made, Question, look_of
@@ -61,7 +61,9 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     """
     url = Path(spec.url or "")
     if not url.is_file():
-        raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
+        raise SourceError(
+            [ValidationError(f"there is no file '{url}'.", spec.places.get("url", spec.place), code="missing-file")]
+        )
     name = str(spec.name)
     settings: dict[str, object] = {
         "image_size": spec.image_size,
@@ -81,7 +83,7 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
         memo.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
             made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds, settings)
-    place = Place(url, made["line"], 1 if made["line"] else 0)
+    place = Location(url, made["line"], 1 if made["line"] else 0)
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
     listings = [_listing(spec, folder / part, part, place, classes) for part in PARTS]
@@ -130,8 +132,10 @@ def _ask(
         answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
         if answer["made"] is None:
             raise SourceError(
-                Problem(message, Place(url, line, 1) if line else _place_of(option, spec) or place)
-                for message, option, line in answer["wrong"]
+                ValidationError(
+                    message, Location(url, line, 1) if line else _place_of(option, spec) or place, code=code
+                )
+                for message, option, line, code in answer["wrong"]
             )
         made = answer["made"]
 
@@ -144,27 +148,27 @@ def _ask(
         return made
     except Unanswered as error:
         remedy = " Allow it more time in the job file." if error.overran else ""
-        raise SourceError([Problem(f"{calling} {error}.{remedy}", place)]) from None
+        raise SourceError([ValidationError(f"{calling} {error}.{remedy}", place, code="failed-plugin")]) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _place_of(option: str, spec: DatasetSpec) -> Place | None:
+def _place_of(option: str, spec: DatasetSpec) -> Location | None:
     return spec.data_type.place if option == "data_type" and spec.data_type else spec.places.get(option)
 
 
-def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: tuple[str, ...] | None) -> Listing:
+def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classes: tuple[str, ...] | None) -> Listing:
     if (folder / CONVERSATIONS).is_file():
         if classes is not None:
             message = "`classes` has no meaning for conversations, whose labels are the assistant's replies."
-            raise SourceError([Problem(message, place)])
+            raise SourceError([ValidationError(message, place, code="unfit-key")])
         records = [json.loads(line) for line in (folder / CONVERSATIONS).read_text(encoding="utf-8").splitlines()]
         lines = [place.line] * len(records)
         if TEXT_COLUMN in records[0]:
             table = Records(place.file, tuple(records), (), tuple(lines))
             listing = read_table(SourceSpec(place.file, "data"), spec, table)
         else:
-            told = lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)  # noqa: E731
+            told = lambda i, slip: ValidationError(f"{part}[{i}]: {slip.message}", place, code=slip.code)  # noqa: E731
             listing = conversations_listing(records, place.file, lines, told, pictures=spec.pictures)
         return replace(listing, ids=numbered_names(part, len(records)))
     arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}

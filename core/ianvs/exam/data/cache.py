@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.deep_images import ValueRange
 from ianvs.base.digests import content, differs, noted, parsed, sealed_text
-from ianvs.base.errors import DamagedError, DataError, Problem, shown_path
+from ianvs.base.errors import DamagedError, DataError, ValidationError, shown_path
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.exam.data.encoded_pictures import unlike
 from ianvs.exam.data.fingerprint import file_digests
@@ -197,7 +197,7 @@ def decoded_once(
     def fill(folder: Path) -> None:
         known = {0: decode(0)} if shape is None else {}
         each = known[0].shape if shape is None else shape
-        size, problems = math.prod(each), list[Problem]()
+        size, problems = math.prod(each), list[ValidationError]()
         record, file = folder / "done.json", folder / "pixels.npy"
         done = _done(record, file)
         _require_room(folder, (len(paths) - done) * size)
@@ -254,5 +254,6 @@ def _require_room(folder: Path, needed: int) -> None:
     if needed > free:
         raise DataError(
             f"decoded pictures need {in_units(needed)} in {shown_path(folder.parent)}, {in_units(max(0, free))} are "
-            "free. Set `storage: encoded` in the dataset, or make room: `ianvs cache WORKSPACE` lists what lies there."
+            "free. Set `storage: encoded` in the dataset, or make room: `ianvs cache WORKSPACE` lists what lies there.",
+            code="insufficient-resources",
         )

@@ -71,7 +71,11 @@ class PictureFiles:
         if marks != len(names):
             told = f"has {len(names)} picture{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
             remedy = f"Each picture has a mark of its own in what the user says; `pictures: {IGNORE}` in the dataset"
-            raise Slip(f"{told} for them. {remedy} leaves all out.", *(names[0][1][:1] if names else ()))
+            raise Slip(
+                f"{told} for them. {remedy} leaves all out.",
+                *(names[0][1][:1] if names else ()),
+                code="mismatched-data",
+            )
         for name, steps in names:
             if name not in self.known:
                 self.known[name] = self._opened(name, steps)
@@ -86,16 +90,20 @@ class PictureFiles:
                 raise Slip(f"the picture is a data: URL that can't be decoded ({error}).", *steps) from None
         elif "://" in name:
             where = "on the network, from where nothing is read. Fetch it, and name the file."
-            raise Slip(f"the picture '{name[:80]}' is {where}", *steps)
+            raise Slip(f"the picture '{name[:80]}' is {where}", *steps, code="invalid-path")
         else:
             found = Picture(None, self.folder / name)
         if found.file is not None and not found.file.is_file():
             remedy = f"Pictures are looked for in {self.folder}; `pictures: DIR` in the dataset says where they are"
-            raise Slip(f"there is no picture '{name}'. {remedy}, `pictures: {IGNORE}` leaves them out.", *steps)
+            raise Slip(
+                f"there is no picture '{name}'. {remedy}, `pictures: {IGNORE}` leaves them out.",
+                *steps,
+                code="missing-file",
+            )
         try:
             found.size  # noqa: B018 - it reads the head of the picture
         except DataError as error:
-            raise Slip(f"{error} Replace it, or take it out.", *steps) from None
+            raise Slip(f"{error} Replace it, or take it out.", *steps, code="unreadable-data") from None
         return found
 
 

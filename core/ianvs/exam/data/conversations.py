@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.base.kept_pictures import Pictures
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, text_at
@@ -54,11 +54,11 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     if spec.domain is not None and not any(isinstance(one, dict) and spec.domain in one for one in records.values):
         known = list(records.values[0]) if isinstance(records.values[0], dict) else []
         has_none = f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, known)}"
-        place = spec.places.get("domain", Place(records.path))  # a slip in the testenv, not in the data
-        raise SourceError([Problem(f"{has_none} It has: {one_line(known)}.", place)])
+        place = spec.places.get("domain", Location(records.path))  # a slip in the testenv, not in the data
+        raise SourceError([ValidationError(f"{has_none} It has: {one_line(known)}.", place, code="missing-column")])
 
-    def told(index: int, slip: Slip) -> Problem:
-        return Problem(slip.message, records.place(index, *slip.steps))
+    def told(index: int, slip: Slip) -> ValidationError:
+        return ValidationError(slip.message, records.place(index, *slip.steps), code=slip.code)
 
     return conversations_listing(records.values, records.path, records.lines, told, spec.domain, spec.pictures)
 
@@ -67,7 +67,7 @@ def conversations_listing(
     records: Sequence[Any],
     path: Path,
     lines: Sequence[int],
-    told: Callable[[int, Slip], Problem],
+    told: Callable[[int, Slip], ValidationError],
     domain: str | None = None,
     pictures: Path | str | None = None,
 ) -> Listing:
@@ -79,7 +79,7 @@ def conversations_listing(
     files = None if pictures == IGNORE else PictureFiles(path.parent if pictures is None else Path(pictures))
     said: list[Conversation] = []
     domains: list[str] = []
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     first: dict[str, int] = {}  # the position of each id
     forms = Forms()
     for index, record in enumerate(records):
@@ -89,7 +89,11 @@ def conversations_listing(
             if (before := first.setdefault(_given(record), index)) != index and _given(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
                 told_twice = f"the id {_given(record)!r} stands there for the second time; it was given{where} before."
-                raise Slip(f"{told_twice} Take one of the two out, or give each an id of its own.", "id")
+                raise Slip(
+                    f"{told_twice} Take one of the two out, or give each an id of its own.",
+                    "id",
+                    code="duplicate-entry",
+                )
         except Slip as slip:
             problems.append(told(index, slip))
     if problems:
@@ -167,7 +171,11 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
     found = forms.of(record)
     if len(found) > 1:
         names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in found)
-        raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", found[1].fields[-1])
+        raise Slip(
+            f"has {names}, which are two forms of a conversation. Keep one of them.",
+            found[1].fields[-1],
+            code="ambiguous-data",
+        )
     if not found:
         fields = {field for form in forms.known for field in form.fields}
         hint = next(filter(None, (closest(name, fields) for name in record if name not in fields)), "")

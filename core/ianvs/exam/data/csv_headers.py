@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ianvs.base.errors import Place, one_line
+from ianvs.base.errors import Location, one_line
 from ianvs.exam.data.index import suffix_of, text_lines
 
 _PLAIN = re.compile(r"(?!(true|false|null)$)[A-Za-z_]\w*", re.ASCII | re.IGNORECASE)
@@ -33,10 +33,10 @@ def column_names(header: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def column_place(path: Path, name: str, line: int) -> Place:
+def column_place(path: Path, name: str, line: int) -> Location:
     """Where a table names a column: in the header of a csv; else the line of its first record, 0 without lines."""
     if suffix_of(path) not in (".csv", ".tsv"):
-        return Place(path, line, 1 if line else 0)
+        return Location(path, line, 1 if line else 0)
     lines = enumerate(text_lines(path), start=1)
     number, header = next(((number, text) for number, text in lines if text.strip()), (0, ""))
     starts, quoted = [0], False
@@ -46,7 +46,7 @@ def column_place(path: Path, name: str, line: int) -> Place:
             starts.append(position + 1)
     names = column_names(next(csv.reader([header], delimiter=delimiter_of(path)), []))
     known = name in names and names.index(name) < len(starts)
-    return Place(path, number, starts[names.index(name)] + 1 if known else 1)
+    return Location(path, number, starts[names.index(name)] + 1 if known else 1)
 
 
 def yaml_list(names: Sequence[str], limit: int = 12) -> str:

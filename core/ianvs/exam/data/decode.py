@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.deep_images import ValueRange, deep_values, eight_bits, finite_range, is_deep, lacks_range
-from ianvs.base.errors import DataError, Place, Problem, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import AS_WRITTEN, Numbering
 from ianvs.exam.data.listing import Listing, SourceError
@@ -34,7 +34,7 @@ def decode_picture(
         with Image.open(path if held is None else BytesIO(held)) as image:
             return rgb_of(image, size, value_range)
     except NoValueRangeError as error:
-        raise SourceError([Problem(str(error), Place(Path(path)))]) from None
+        raise SourceError([ValidationError(str(error), Location(Path(path)), code=error.code)]) from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
 
@@ -50,7 +50,7 @@ def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | N
     if is_deep(image):
         values = deep_values(image)
         if value_range is None:
-            raise NoValueRangeError(lacks_range(*finite_range(values)))
+            raise NoValueRangeError(lacks_range(*finite_range(values)), code="ambiguous-data")
         rgb = Image.fromarray(eight_bits(values, value_range))
     else:
         rgb = image if image.mode == "RGB" else image.convert("RGB")  # which is a copy
@@ -62,18 +62,21 @@ def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | N
 def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
     """Raise SourceError where image files have more than 8 bits a channel and the dataset has no `value_range`.
 
-    Told by the first file; some others of each part say what the range may be. Another file that differs from the first
-    is refused when it is decoded.
+    Some files of each part are looked at, the first among them: they say what the range may be. Another file is refused
+    when it is decoded.
     """
-    first = listings[0]
-    if spec.value_range is not None or first.form != "files" or _deep_range(first.x[0]) is None:
+    if spec.value_range is not None or listings[0].form != "files":
         return
     seen = []
     for listing in listings:
         for row in np.unique(np.linspace(0, len(listing) - 1, _DRAWN).astype(np.int64)).tolist():
-            seen.append(_deep_range(listing.x[row]))
-    low, high = (pick(one[side] for one in seen if one is not None) for side, pick in enumerate((min, max)))
-    raise SourceError([Problem(f"'{first.ids[0]}' {lacks_range(low, high)}", first.place(0))])
+            if (limits := _deep_range(listing.x[row])) is not None:
+                seen.append((limits, listing, row))
+    if seen:
+        low, high = min(limits[0] for limits, _, _ in seen), max(limits[1] for limits, _, _ in seen)
+        _, listing, row = seen[0]
+        message = f"'{listing.ids[row]}' {lacks_range(low, high)}"
+        raise SourceError([ValidationError(message, listing.place(row), code="ambiguous-data")])
 
 
 def _deep_range(path: str) -> ValueRange | None:
@@ -98,24 +101,28 @@ def decode_labels(
     """
     from PIL import Image
 
-    place = Place(Path(path))
+    place = Location(Path(path))
     try:
         held = Path(path).read_bytes() if held is None else held
         values = _array_of(held) if held.startswith(_NUMPY) else _mask_of(held, path, numbering)
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
-    if values.dtype == bool:
-        values = values.astype(np.uint8)
-    if values.dtype.kind not in "iu" or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] != 3):
-        message = (
-            f"holds {values.dtype} {values.shape}; a label picture holds whole numbers, class indices, (height, width)."
-        )
-        raise SourceError([Problem(message, place)])
-    labels = renumbered(values, numbering, place)
+    _require_mask(values, place)
+    labels = renumbered(values.astype(np.uint8) if values.dtype == bool else values, numbering, place)
     if size is None or labels.shape == size:
         return labels
     resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
     return np.asarray(resized, dtype=np.uint8)
+
+
+def _require_mask(values: NDArray[Any], place: Location) -> None:
+    """Raise SourceError for what is no mask: fractions, or another shape than (height, width) or (height, width, 3)."""
+    if values.dtype.kind not in "biu" or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] != 3):
+        message = (
+            f"holds {values.dtype} {values.shape}; a mask holds whole numbers, class indices, (height, width). Save "
+            "it so: `mask.astype('uint8')` of numbers, `mask.argmax(axis=0)` of a channel for each class."
+        )
+        raise SourceError([ValidationError(message, place, code="invalid-array")])
 
 
 def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
@@ -124,7 +131,7 @@ def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
     from PIL import Image
 
     with Image.open(BytesIO(held)) as image:
-        _require_lossless(image, held, Place(Path(path)))
+        _require_lossless(image, held, Location(Path(path)))
         if numbering.colours:
             return np.asarray(image.convert("RGB"))
         if deep_colour(held):
@@ -145,7 +152,7 @@ def _channels(image: Any) -> NDArray[Any]:
     return values
 
 
-def _require_lossless(image: Any, held: bytes, place: Place | None) -> None:
+def _require_lossless(image: Any, held: bytes, place: Location | None) -> None:
     """Raise SourceError for a mask that was compressed so that values change: JPEG, also within TIFF, and WebP."""
     webp = image.format == "WEBP" and b"VP8L" not in held[:64] and b"VP8 " in held
     if image.format in ("JPEG", "MPO") or image.info.get("compression") == "jpeg" or webp:
@@ -153,11 +160,13 @@ def _require_lossless(image: Any, held: bytes, place: Place | None) -> None:
             f"a mask is compressed lossily ({image.format}), which puts values between those of the classes into it. "
             "Make PNG files of the original masks; if there are none, round each pixel to the value of a class first."
         )
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="damaged-dataset")])
 
 
 def _array_of(held: bytes) -> NDArray[Any]:
     """What a .npy file holds, without axes of length 1 before or behind height and width."""
+    if not held.startswith(_NUMPY):  # numpy would propose to unpickle it
+        raise ValueError("it does not begin as a .npy file does")
     values: NDArray[Any] = np.load(BytesIO(held), allow_pickle=False)
     if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]):
         values = values[0] if values.shape[0] == 1 else values[..., 0]
@@ -172,12 +181,12 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
     sizes = f"is {h}x{w} pixels (height x width), its picture {picture} is {height}x{width}."
     if size is None:
         remedy = " Set `image_size: [height, width]` in the dataset to bring both to one size."
-        raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
+        raise SourceError([ValidationError(sizes + remedy, Location(Path(label)), code="mismatched-data")])
     # One of the sides may have been rounded when one of the two was made from the other.
     off = min(abs(w * height / h - width), abs(h * width / w - height))
     if off > 1 and min(abs(width * h / height - w), abs(height * w / width - h)) > 1:
         remedy = " They show different parts of a scene, so resizing can't make them fit. Check that they are a pair."
-        raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
+        raise SourceError([ValidationError(sizes + remedy, Location(Path(label)), code="mismatched-data")])
 
 
 def deep_colour(held: bytes) -> bool:
@@ -200,7 +209,8 @@ def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
             (name, extents, offset, raw), *rest = image.tile
             if rest or raw not in ("RGB;16B", "RGBA;16B"):
                 raise DataError(
-                    f"{shown_path(Path(path))}: expected 16-bit RGB or RGBA, found {raw}. Save it as one of them."
+                    f"{shown_path(Path(path))}: expected 16-bit RGB or RGBA, found {raw}. Save it as one of them.",
+                    code="unreadable-data",
                 )
             image.tile = [type(image.tile[0])(name, extents, offset, raw[:-1] + order)]
             upper_and_lower.append(np.asarray(image)[..., 0].astype(np.int32))
@@ -215,8 +225,9 @@ def picture_size(path: str) -> tuple[int, int]:
 
     try:
         if path.lower().endswith(".npy"):
-            height, width = _array_of(Path(path).read_bytes()).shape[:2]
-            return height, width
+            values = _array_of(Path(path).read_bytes())
+            _require_mask(values, Location(Path(path)))
+            return values.shape[0], values.shape[1]
         with Image.open(path) as image:
             return image.height, image.width
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -225,4 +236,4 @@ def picture_size(path: str) -> tuple[int, int]:
 
 def _broken(path: str, error: BaseException) -> SourceError:
     message = f"can't be decoded as a picture ({error}). Replace it, or take it out of the dataset."
-    return SourceError([Problem(message, Place(Path(path)))])
+    return SourceError([ValidationError(message, Location(Path(path)), code="unreadable-data")])

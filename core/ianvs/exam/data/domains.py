@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 
@@ -24,7 +24,7 @@ def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...])
         matches = set(_folders(name)) & set(names)
         if len(matches) > 1:
             message = f"'{name}' lies in the folders of two domains: {one_line(sorted(matches))}. Name it in a column."
-            problems.append(Problem(message, listing.place(index)))
+            problems.append(ValidationError(message, listing.place(index), code="ambiguous-data"))
         found.append(next(iter(matches), ""))
     if problems:
         raise SourceError(summary(problems))
@@ -41,7 +41,7 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
         unknown = np.flatnonzero(listing.domains == "")
         if 0 < len(unknown) < len(listing):
             message = f"'{listing.ids[unknown[0]]}' has no domain, other samples of the {part} part have one. Name it."
-            raise SourceError([Problem(message, listing.place(unknown[0]))])
+            raise SourceError([ValidationError(message, listing.place(unknown[0]), code="invalid-record")])
         return listing
     seen = sorted({domain for domain in listing.domains if domain})
     components = sorted({folder for name in listing.ids for folder in _folders(name)})
@@ -54,7 +54,11 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
                 f"no sample of the {part} part belongs to the domain '{name}'.{closest(name, {*seen, *components})} "
                 f"Domains found: {one_line(seen) or 'none'}; folders in its paths: {one_line(components) or 'none'}."
             )
-            problems.append(Problem(message, spec.places.get("using") or Place(Path(listing.sources[0]))))
+            problems.append(
+                ValidationError(
+                    message, spec.places.get("using") or Location(Path(listing.sources[0])), code="unknown-domain"
+                )
+            )
     if problems:
         raise SourceError(problems)
     return listing.take(np.isin(listing.domains.astype(str), spec.using))
@@ -73,7 +77,7 @@ def label_only(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
             f"no path of the {part} part holds one of {one_line(spec.using)}, and those of the {other} part do. Name "
             "the domains in both parts: as a folder, in a column `domain`, or one file for each."
         )
-        raise SourceError([Problem(message, Place(listing.sources[0]))])
+        raise SourceError([ValidationError(message, Location(listing.sources[0]), code="mismatched-data")])
     return True
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Location, ValidationError
 from ianvs.exam.data.contents import Contents
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
@@ -88,7 +88,7 @@ def unlike(path: str, found: tuple[int, int], other: str, expected: tuple[int, i
         f"is {h}x{w} pixels (height x width), {other} {height}x{width}. "
         "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
     )
-    return SourceError([Problem(message, Place(Path(path)))])
+    return SourceError([ValidationError(message, Location(Path(path)), code="mismatched-data")])
 
 
 class EncodedPictures:
@@ -153,10 +153,10 @@ class EncodedPictures:
                 same = (len(held), os.fstat(file.fileno()).st_mtime_ns) == (size, modified)
         except OSError as error:
             message = f"can't be read: {error.strerror}. Pictures stay encoded, so their files are read until the end."
-            raise SourceError([Problem(message, Place(Path(path)))]) from None
+            raise SourceError([ValidationError(message, Location(Path(path)), code="unreadable-data")]) from None
         if not same and hashlib.sha256(held).digest()[:_DIGEST] != self.digests[index].tobytes():
             message = "was changed after the samples were listed. Run again: that is another exam."
-            raise SourceError([Problem(message, Place(Path(path)))])
+            raise SourceError([ValidationError(message, Location(Path(path)), code="changed-since-plan")])
         return held
 
     def decoded(self, index: int) -> NDArray[np.uint8]:

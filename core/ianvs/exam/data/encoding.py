@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, PluginError, Problem
+from ianvs.base.errors import DataError, PluginError, ValidationError, code_of
 from ianvs.config.spec import BackboneSpec, DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, slice_of
 from ianvs.exam.data.dataset import Dataset
@@ -26,7 +26,7 @@ PICTURES = ("network", "picture_size", "interpolation", "crop", "scale")  # what
 PART = 256  # pictures between two progress reports
 
 
-def check_backbone(spec: DatasetSpec) -> list[Problem]:
+def check_backbone(spec: DatasetSpec) -> list[ValidationError]:
     """What is wrong with `backbone`, as far as it can be said without pictures: names, weights that aren't there."""
     if spec.backbone is None:
         return []
@@ -37,7 +37,7 @@ def check_backbone(spec: DatasetSpec) -> list[Problem]:
             size = spec.backbone.picture_size
             learner.check_exam(kind="classification", shape=(size, size, 3), num_classes=2)
     except PluginError as error:
-        return [Problem(str(error), spec.backbone.place or spec.place)]
+        return [ValidationError.of(error, spec.backbone.place or spec.place, "invalid-option")]
     return []
 
 
@@ -52,7 +52,7 @@ def encoded_fingerprint(before: str, spec: DatasetSpec, cache_dir: Path) -> str:
     try:
         file = None if said is None else find_weights(said)
     except PluginError as error:
-        raise DataError(str(error)) from error
+        raise DataError(str(error), code=code_of(error, "missing-file")) from error
     content = said if file is None else file_digests([str(file)], cache_dir)[0]
     chosen = {name: value for name in PICTURES if (value := getattr(spec.backbone, name)) is not None}
     known = {} if said is None else published(spec.backbone.network, said, spec.backbone.download)
@@ -70,7 +70,10 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
     x = dataset.train.x
     pictures = x.ndim == 4 and (x.dtype == np.uint8 or (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1))
     if dataset.kind != "classification" or not pictures:
-        raise DataError("`backbone` in a dataset is for pictures that have a class; these samples are something else.")
+        raise DataError(
+            "`backbone` in a dataset is for pictures that have a class; these samples are something else.",
+            code="unfit-key",
+        )
     key = encoded_fingerprint(dataset.fingerprint, spec, cache_dir)
 
     def make() -> dict[str, NDArray[Any]]:
@@ -80,7 +83,7 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
             train = _features(learner, dataset.train.x, slice_of(progress, 0.0, 0.8))
             return {"train": train, "test": _features(learner, dataset.test.x, slice_of(progress, 0.8, 1.0))}
         except PluginError as error:
-            raise DataError(f"backbone: {error}") from error
+            raise DataError(f"backbone: {error}", code=code_of(error, "invalid-option")) from error
 
     found = cached_arrays(cache_dir, f"features-{key[:32]}", make)
     return replace(

@@ -4,34 +4,44 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ianvs.base.errors import Problem, shown_path
+from ianvs.base.errors import ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.sources import PARTS, sources_of
 
 
-def check_handed(sources: Sequence[SourceSpec]) -> list[Problem]:
+def check_handed(sources: Sequence[SourceSpec]) -> list[ValidationError]:
     """What is wrong with these files, each named once."""
     once = {source.path: source for source in reversed(sources)}
     return [problem for source in sources if once[source.path] is source for problem in _check(source)]
 
 
-def _check(source: SourceSpec) -> list[Problem]:
+def _check(source: SourceSpec) -> list[ValidationError]:
     path = source.path
     if not path.is_file():
         message = f"the data are missing: there is no file {shown_path(path)}. Put them there, or write where they are."
-        return [Problem(message, source.place)]
+        return [ValidationError(message, source.place, code="missing-file")]
     if not source.form:
         message = f"'{path.name}' is not read: its name ends in none of .txt, .csv, .json, .jsonl. Convert it."
-        return [Problem(message, source.place)]
+        return [ValidationError(message, source.place, code="wrong-path-type")]
     beside = path.parent / "data.jsonl"
     if source.form == "metadata" and not beside.is_file():
-        return [Problem(f"the data are missing: there is no file {shown_path(beside)} beside it.", source.place)]
+        return [
+            ValidationError(
+                f"the data are missing: there is no file {shown_path(beside)} beside it.",
+                source.place,
+                code="missing-file",
+            )
+        ]
     if source.form != "txt":
         return []
     words = [line.split()[0] for line in _lines(path) if line.split()]
     if not words:
-        return [Problem(f"{shown_path(path)} is empty. Write one sample on a line.", source.place)]
+        return [
+            ValidationError(
+                f"{shown_path(path)} is empty. Write one sample on a line.", source.place, code="empty-dataset"
+            )
+        ]
     absent = [word for word in words if not (path.parent / word).exists()]
     if not absent:
         return []
@@ -39,7 +49,9 @@ def _check(source: SourceSpec) -> list[Problem]:
         f"{len(absent)} of {len(words)} samples of {shown_path(path)} are not there, the first is '{absent[0]}'. "
         f"Paths are absolute, or start at {shown_path(path.parent)}."
     )
-    return [Problem(message, source.place, warning=True)]  # words that are no paths are handed out, too
+    return [
+        ValidationError(message, source.place, warning=True, code="doubtful-data")
+    ]  # words that are no paths are handed out, too
 
 
 def handed_fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:

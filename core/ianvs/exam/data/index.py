@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, one_line, shown_path
+from ianvs.base.errors import Location, ValidationError, one_line, shown_path
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 
@@ -65,18 +65,24 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
     samples: list[str] = []
     labels: list[str] = []
     lines = array("q")
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     for number, text in enumerate(text_lines(source.path), start=1):
         if not text or text.isspace():  # `strip` would copy a corpus
             continue
         try:
             tokens = _tokens(text)
         except ValueError:
-            problems.append(Problem("a double quote is opened and never closed.", Place(source.path, number, 1)))
+            problems.append(
+                ValidationError(
+                    "a double quote is opened and never closed.",
+                    Location(source.path, number, 1),
+                    code="invalid-record",
+                )
+            )
             continue
         if len(tokens) < 2:
             message = f"expected a sample's path and its label, found only '{text.strip()}'. Write both on one line."
-            problems.append(Problem(message, Place(source.path, number, 1)))
+            problems.append(ValidationError(message, Location(source.path, number, 1), code="invalid-record"))
             continue
         samples.append(tokens[0])
         labels.append(sys.intern(tokens[-1]) if len(tokens[-1]) < _SHORT else tokens[-1])
@@ -84,7 +90,9 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
     if problems:
         raise SourceError(summary(problems))
     if not samples:
-        raise SourceError([Problem("is empty; expected at least one sample.", Place(source.path))])
+        raise SourceError(
+            [ValidationError("is empty; expected at least one sample.", Location(source.path), code="empty-dataset")]
+        )
     return files_listing(source.path, spec, samples, labels, lines, [""] * len(samples))
 
 
@@ -105,7 +113,9 @@ def read_text(path: Path) -> str:
         packed = path.suffix.lower() in COMPRESSED
         text = _unpacked(path).decode("utf-8-sig") if packed else path.read_text(encoding="utf-8-sig")
     if not text or text.isspace():  # `strip` would copy a corpus
-        raise SourceError([Problem("is empty; expected at least one sample.", Place(path))])
+        raise SourceError(
+            [ValidationError("is empty; expected at least one sample.", Location(path), code="empty-dataset")]
+        )
     return text
 
 
@@ -126,7 +136,7 @@ def _unpacked(path: Path) -> bytes:
         import pyarrow
     except ImportError:
         told = "is compressed by zstd, which pyarrow unpacks: pip install 'ianvs[parquet]', or `zstd -d` it."
-        raise SourceError([Problem(told, Place(path))]) from None
+        raise SourceError([ValidationError(told, Location(path), code="missing-package")]) from None
     with pyarrow.input_stream(str(path), compression="zstd") as file:
         unpacked: bytes = file.read()
     return unpacked
@@ -138,10 +148,10 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         message = f"is not a text file in UTF-8 (byte {error.start} is not). Save it as UTF-8."
-        raise SourceError([Problem(message, Place(path))]) from None
+        raise SourceError([ValidationError(message, Location(path), code="invalid-encoding")]) from None
     except (OSError, EOFError, zlib.error) as error:  # the latter, and errors without a number, of what is compressed
         why = getattr(error, "strerror", None) or f"it is not whole, or not compressed as '{path.suffix}' says"
-        raise SourceError([Problem(f"can't be read: {why}.", Place(path))]) from None
+        raise SourceError([ValidationError(f"can't be read: {why}.", Location(path), code="unreadable-data")]) from None
 
 
 def files_listing(
@@ -166,20 +176,26 @@ def files_listing(
             f"the label '{labels[odd]}' is {kinds[1]}, the label before it, '{labels[odd - 1]}', is {kinds[0]}. "
             "All labels of a file are of one kind."
         )
-        raise SourceError([Problem(message, Place(path, lines[odd], 1 if lines[odd] else 0))])
+        raise SourceError(
+            [ValidationError(message, Location(path, lines[odd], 1 if lines[odd] else 0), code="mismatched-data")]
+        )
     bases = [os.path.normpath(base) for base in (spec.root, path.parent) if base is not None]
     if spec.data_type is None and not any(pictures):
         _refuse_files(labels, bases, path, lines)
     found = [_found(name, bases) for name in samples]
     targets = [_found(name, bases) for name in labels] if all(pictures) else list(labels)
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     for what, written, files in (("picture", samples, found), ("label picture", labels, targets)):
         if lost := [i for i, file in enumerate(files) if file is None]:
             message = (
                 f"{len(lost)} of {len(files)} {what}s can't be found: {one_line([written[i] for i in lost], 3)}. "
                 f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
             )
-            problems.append(Problem(message, Place(path, lines[lost[0]], 1 if lines[lost[0]] else 0)))
+            problems.append(
+                ValidationError(
+                    message, Location(path, lines[lost[0]], 1 if lines[lost[0]] else 0), code="missing-file"
+                )
+            )
     if problems:
         raise SourceError(problems)
     return Listing(
@@ -210,7 +226,9 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
         f"labels are). A label is a class, or the path of a label picture, a mask with {one_line(LABEL_SUFFIXES)}. "
         "Convert the files, or read them in a dataset of your own (`url`)."
     )
-    raise SourceError([Problem(message, Place(path, lines[rows[0]], 1 if lines[rows[0]] else 0))])
+    raise SourceError(
+        [ValidationError(message, Location(path, lines[rows[0]], 1 if lines[rows[0]] else 0), code="wrong-path-type")]
+    )
 
 
 def _looks_like_path(label: str) -> bool:

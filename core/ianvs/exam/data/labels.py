@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Problem, closest, one_line
+from ianvs.base.errors import ValidationError, closest, one_line
 from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, summary
@@ -81,7 +81,7 @@ def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -
         highest = max(highest, int(named.max()) if named.size else -1)
     if highest < 0:
         message = f"every pixel of the label pictures is {IGNORED}, which is ignored: there is no class to learn."
-        raise SourceError([Problem(message, spec.place)])
+        raise SourceError([ValidationError(message, spec.place, code="invalid-array")])
     return ClassLists(tuple(map(str, range(highest + 1))))
 
 
@@ -95,7 +95,7 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
     if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
         message = f"there are {len(lists.names)} classes; label pictures can tell {IGNORED} apart."
-        raise SourceError([Problem(message, spec.places.get("classes", spec.place))])
+        raise SourceError([ValidationError(message, spec.places.get("classes", spec.place), code="out-of-range")])
     return lists
 
 
@@ -114,7 +114,9 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     for i in np.flatnonzero(indices < 0).tolist():
         table = tables[domains[i] if lists.domains else ""]
         message = f"the label '{written[i]}' is none of the classes{table.owner}: {one_line(table.names)}."
-        problems.append(Problem(message + closest(written[i], table.names), listing.place(i)))
+        problems.append(
+            ValidationError(message + closest(written[i], table.names), listing.place(i), code="unknown-class")
+        )
     if problems:
         raise SourceError(summary(problems))
     return indices
@@ -140,7 +142,7 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     given = {listing.classes for listing in listings if listing.classes is not None}
     if len(given) > 1:
         message = "the parts of the data bring different class names. List the names by `classes`."
-        raise SourceError([Problem(message, spec.place)])
+        raise SourceError([ValidationError(message, spec.place, code="mismatched-data")])
     if given:
         return next(iter(given))
     if spec.mask_values is not None:
@@ -159,7 +161,9 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
         )
         kind = "a name" if first in integers else "an integer"
         message = f"the label '{listing.labels[i]}' is {kind}, the first label, '{first}', is not."
-        raise SourceError([Problem(f"{message} Or list all by `classes`.", listing.place(i))])
+        raise SourceError(
+            [ValidationError(f"{message} Or list all by `classes`.", listing.place(i), code="ambiguous-data")]
+        )
     return tuple(sorted(names, key=int) if integers else sorted(names))
 
 
@@ -171,9 +175,15 @@ def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
         for i in np.flatnonzero(~np.isin(listing.domains.astype(str), list(given)))[:1]:
             if name := str(listing.domains[i]):
                 hint = closest(name, given) or f" There are lists for: {one_line(list(given))}."
-                raise SourceError([Problem(f"the domain '{name}' has no class list in `classes`.{hint}", place)])
+                raise SourceError(
+                    [
+                        ValidationError(
+                            f"the domain '{name}' has no class list in `classes`.{hint}", place, code="unknown-domain"
+                        )
+                    ]
+                )
             message = f"'{listing.ids[i]}' has no domain, but `classes` has a list for each domain. Name its domain."
-            raise SourceError([Problem(message, listing.place(int(i)))])
+            raise SourceError([ValidationError(message, listing.place(int(i)), code="invalid-record")])
     used = spec.using or tuple(given)
     names = tuple(dict.fromkeys(name for domain in used for name in given[domain]))
     index = {name: position for position, name in enumerate(names)}

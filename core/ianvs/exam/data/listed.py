@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Location, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
 from ianvs.exam.data.contents import known_contents, paths_digest
@@ -57,7 +57,7 @@ def check_listed(parts: Parts, spec: DatasetSpec) -> None:
             class_indices(listing, lists)
 
 
-def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
+def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     """What is read otherwise than its author may think."""
     found = []
     if label_only(*parts, spec):
@@ -71,25 +71,29 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
             f"pictures are read as NCHW, (N, channels, height, width): {height} x {width} pixels, {channels} channels. "
             "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
         )
-        found.append((message, Place(turned.sources[0])))
+        found.append((message, Location(turned.sources[0])))
     found += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
     typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
-    return [*(Problem(message, place, warning=True) for message, place in found), *reader_warnings(parts), *typed]
+    return [
+        *(ValidationError(message, place, warning=True, code="doubtful-data") for message, place in found),
+        *reader_warnings(parts),
+        *typed,
+    ]
 
 
-def reader_warnings(parts: Parts) -> list[Problem]:
+def reader_warnings(parts: Parts) -> list[ValidationError]:
     """What was read otherwise than the author may think, each once although both parts say it."""
     by_message = {warning.message: warning for listing in reversed(parts) for warning in reversed(listing.warnings)}
     return list(reversed(by_message.values()))
 
 
-def _note(warning: Problem) -> str:
+def _note(warning: ValidationError) -> str:
     """A warning as a note of the dataset, which names a file by its name alone: reports are read elsewhere."""
     place = warning.place
     return f"{place.file.name}{f':{place.line}' if place.line else ''}: {warning.message}" if place else warning.message
 
 
-def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[Problem]:
+def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationError]:
     """What the data type that the testenv names finds odd in labels beside their pictures; of others [].
 
     Sources that read labels of a type themselves hold them against the files, where they know the places.
@@ -103,10 +107,10 @@ def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[Problem]:
     else:
         return []
     found = _data_type(listing, spec).warnings(listing.labels, sizes)
-    return [Problem(message, listing.place(row), warning=True) for row, message in found]
+    return [ValidationError(message, listing.place(row), warning=True, code="doubtful-data") for row, message in found]
 
 
-def _repeated(listing: Listing, part: str) -> tuple[str, Place] | None:
+def _repeated(listing: Listing, part: str) -> tuple[str, Location] | None:
     """What is said of samples that are written twice, and where the first of them is for the second time."""
     given: list[str] = [] if listing.given is None else listing.given.tolist()
     if all_different(given):
@@ -147,7 +151,7 @@ def load_listed(
     if train_x.shape[1:] != test_x.shape[1:]:
         message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
-        raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
+        raise SourceError([ValidationError(message + remedy, Location(test.sources[0]), code="mismatched-data")])
     numbering = AS_WRITTEN if unnamed else mask_numbering(spec, lists.names)
     train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering, fingerprint)
     test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering, fingerprint)
@@ -159,7 +163,7 @@ def load_listed(
     for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
         if y.ndim == 3 and listing.label_form in ("files", "maps") and x.shape[1:3] != y.shape[1:3]:
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
-            raise SourceError([Problem(message, Place(listing.sources[0]))])
+            raise SourceError([ValidationError(message, Location(listing.sources[0]), code="mismatched-data")])
         domains = listing.domains.astype(str) if any(listing.domains) else None
         about = told_of(listing.x.tolist()) if said else listing.about
         samples.append(Samples(x, y, listing.ids, domains, **about))
@@ -190,7 +194,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
             f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "
             f"labels as {train.label_form}. Both parts hold the same kind of samples."
         )
-        raise SourceError([Problem(message, Place(test.sources[0]))])
+        raise SourceError([ValidationError(message, Location(test.sources[0]), code="mismatched-data")])
     said = train.form == "conversation"
     with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
     masked = train.label_form in ("files", "maps")
@@ -206,7 +210,9 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         ("classes", spec.classes, said, no_label),
     ):
         if misplaced and given is not None:
-            raise SourceError([Problem(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place))])
+            raise SourceError(
+                [ValidationError(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place), code="unfit-key")]
+            )
     lists = class_lists(parts, spec)
     mask_numbering(spec, lists.names)  # raises where a name in it is no class
     return lists

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, Place, Problem
+from ianvs.base.errors import DataError, Location, ValidationError
 
 TOLD = 5  # of the problems of one file
 _COLUMNS = ("x", "labels", "ids", "domains", "lines")
@@ -19,11 +19,13 @@ _COLUMNS = ("x", "labels", "ids", "domains", "lines")
 class SourceError(DataError):
     """A source that can't be read, with every problem found in it."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__("\n".join(map(str, self.problems)))
+    def __init__(self, problems: Iterable[ValidationError]) -> None:
+        self.problems: tuple[ValidationError, ...] = tuple(problems)
+        super().__init__(
+            "\n".join(map(str, self.problems)), code=self.problems[0].code if self.problems else "unspecified"
+        )
 
-    def __reduce__(self) -> tuple[type[SourceError], tuple[tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[SourceError], tuple[tuple[ValidationError, ...]]]:
         return type(self), (self.problems,)
 
 
@@ -56,15 +58,15 @@ class Listing:
     features: tuple[str, ...] = ()  # names of the columns of `x`, of a table of numbers
     row_ids: tuple[str, ...] = ()  # those of `features` whose name and values are those of a row number
     label_columns: tuple[str, ...] = ()  # names of the columns of `labels` (N, C), of a table that has several
-    warnings: tuple[Problem, ...] = ()  # of the reader of the files, each with its place
+    warnings: tuple[ValidationError, ...] = ()  # of the reader of the files, each with its place
     layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> Location:
         """Where sample `index` was written."""
-        return Place(self.sources[self.origins[index]], int(self.lines[index]), 1 if self.lines[index] else 0)
+        return Location(self.sources[self.origins[index]], int(self.lines[index]), 1 if self.lines[index] else 0)
 
     def take(self, keep: NDArray[Any]) -> Listing:
         """The samples at `keep` (positions or a mask), in that order."""
@@ -108,7 +110,7 @@ def join(listings: Sequence[Listing]) -> Listing:
         ):
             if here != there:
                 message = f"its {what} are {there}, those of {first.sources[0].name} are {here}. Make them the same."
-                raise SourceError([Problem(message, Place(other.sources[0]))])
+                raise SourceError([ValidationError(message, Location(other.sources[0]), code="mismatched-data")])
     joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in listings]) for name in _COLUMNS}
     return replace(
         first,
@@ -134,9 +136,9 @@ def _described(form: str, values: NDArray[Any]) -> str:
     return f"{values.dtype} {values.shape[1:]}" if form in ("arrays", "maps") else form
 
 
-def summary(problems: Sequence[Problem]) -> list[Problem]:
+def summary(problems: Sequence[ValidationError]) -> list[ValidationError]:
     """The first of many problems of one file; the last of them says how many more there are."""
     if len(problems) <= TOLD:
         return list(problems)
     *first, last = problems[:TOLD]
-    return [*first, Problem(f"{last.message} ({len(problems) - TOLD} more lines have problems.)", last.place)]
+    return [*first, replace(last, message=f"{last.message} ({len(problems) - TOLD} more lines have problems.)")]

@@ -9,6 +9,7 @@ from ianvs.exam.data.labels import IGNORED
 
 _LARGE = 0.2  # share of ignored pixels that is odd where a class occurs nowhere
 _MANY = 100  # classes without names, above which masks were hardly numbered by somebody
+_SHOWN = 20  # classes that a remedy lists
 
 
 def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
@@ -18,23 +19,33 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
     absent = [name for index, name in enumerate(names) if index not in occurring]
     share = counts[IGNORED] / max(1, counts.sum())
     found: dict[str, str] = {}
-    if (share and len(occurring) == 1) or (share > _LARGE and absent and not _numbered(names)):
+    from_one = bool(share) and not _numbered(names) and len(names) > 1 and 0 not in occurring
+    if from_one or (share and len(occurring) == 1) or (share > _LARGE and absent and not _numbered(names)):
         which = f"the only class in the masks is '{names[occurring[0]]}'" if len(occurring) == 1 else (
             f"no mask holds {one_line(absent)}"
         )  # fmt: skip
-        others = [name for name in absent if not _numbered(names)] or ["foreground"]
-        first = names[occurring[0]] if not _numbered(names) else "background"
+        if _numbered(names):
+            pairs = [f"background: {occurring[0]}", f"foreground: {IGNORED}"]
+        else:  # all that occur: with the key, a number that it does not name is refused
+            pairs = [f"{names[index]}: {index}" for index in occurring.tolist()]
+            pairs.append(f"{absent[0] if absent else 'foreground'}: {IGNORED}")
         found["ignored classes"] = (
             f"{which}, and {share:.1%} of the pixels are ignored: {IGNORED} in a mask means no class, which is neither "
             f"learned nor scored. If {IGNORED} stands for a class, say so in the dataset: "
-            f"`mask_values: {{{first}: {occurring[0]}, {others[0]}: {IGNORED}}}`."
+            f"`mask_values: {{{', '.join(pairs)}}}`."
         )
+        if from_one:
+            numbers = one_line([f"{name}: {number}" for number, name in enumerate(names, start=1)], _SHOWN)
+            found["ignored classes"] += (
+                f" If the masks number the classes from 1, so that {len(names)} is read as no class, write "
+                f"`mask_values: {{{numbers}}}`."
+            )
     elif _numbered(names) and (len(absent) > len(occurring) or len(names) > _MANY):
-        pairs = ", ".join(f"NAME_{index}: {number}" for index, number in enumerate(occurring[:4].tolist()))
+        shown = ", ".join(f"NAME_{index}: {number}" for index, number in enumerate(occurring[:4].tolist()))
         found["gaps in masks"] = (
             f"masks hold {len(occurring)} numbers from {occurring[0]} to {occurring[-1]}, so there are {len(names)} "
             f"classes, of which {len(absent)} occur nowhere. Where the numbers are colours or greys, name the class of "
-            f"each: `mask_values: {{{pairs}{', ...' if len(occurring) > 4 else ''}}}`. Many numbers also come from "
+            f"each: `mask_values: {{{shown}{', ...' if len(occurring) > 4 else ''}}}`. Many numbers also come from "
             "lossy compression, such as JPEG: take the original masks."
         )
     return found

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import AS_WRITTEN, IGNORED, Numbering
@@ -26,12 +26,12 @@ def mask_numbering(spec: DatasetSpec, names: Sequence[str]) -> Numbering | None:
     for name in spec.mask_values:
         if name != IGNORE and name not in names:
             message = f"'{name}' in `mask_values` is none of the classes: {one_line(names)}.{closest(name, names)}"
-            raise SourceError([Problem(message, place)])
+            raise SourceError([ValidationError(message, place, code="unknown-class")])
     classes = tuple(IGNORED if name == IGNORE else names.index(name) for name in spec.mask_values)
     return Numbering(classes, values=tuple(spec.mask_values.values()))
 
 
-def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) -> NDArray[np.uint8]:
+def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
     """A mask as class indices of the dataset, (height, width); ignored pixels become 255.
 
     Args:
@@ -60,7 +60,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
                 f"; masks hold 0 to {IGNORED - 1}, and {IGNORED} for ignored pixels. Say in the dataset what each "
                 f"number stands for: `mask_values: {{NAME: {wrong[0]}, ...}}`."
             )
-        raise SourceError([Problem(f"holds the label {wrong[0]}{why}", place)])
+        raise SourceError([ValidationError(f"holds the label {wrong[0]}{why}", place, code="unknown-class")])
     if numbering.classes == tuple(range(count)):  # a table would take ten times as long
         labels = values.astype(np.uint8)
         labels[labels == count] = IGNORED
@@ -70,7 +70,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
     return np.asarray(table[values])
 
 
-def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Place) -> NDArray[np.uint8]:
+def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
     """As `renumbered`, by the numbers or colours that `mask_values` gives."""
     if numbering.colours:
         values = values if values.ndim == 3 else np.stack([values] * 3, axis=-1)
@@ -87,12 +87,12 @@ def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Place) -
             f"holds {what} that `mask_values` does not name: {one_line(unknown, _SHOWN)}. Add the class of each; "
             f"`{IGNORE}: {unknown[0]}` leaves pixels out."
         )
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="unknown-class")])
     table = np.array([known[code] for code in present.tolist()], np.uint8)
     return table[where].reshape(codes.shape)
 
 
-def _single_channel(values: NDArray[np.integer], place: Place) -> NDArray[np.integer]:
+def _single_channel(values: NDArray[np.integer], place: Location) -> NDArray[np.integer]:
     """(height, width) of an image whose channels are equal, or that is red only."""
     first = values[..., 0]
     if not values[..., 1:].any() or (values == first[..., None]).all():
@@ -103,14 +103,14 @@ def _single_channel(values: NDArray[np.integer], place: Place) -> NDArray[np.int
             f"is a colour image with {len(found)} colours: a photograph, or a mask that was compressed lossily. A mask "
             "has one number or one colour for each class."
         )
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="damaged-dataset")])
     colours = [_written(code, True) for code in found[np.argsort(-counts, kind="stable")].tolist()]
     pairs = ", ".join(f"NAME_{i}: {colour}" for i, colour in enumerate(colours[:_SHOWN]))
     message = (
         f"is a colour image; a mask has one channel of class indices, or a colour for each class. Its colours are "
         f"{one_line(colours, _SHOWN)}. Name the class of each in the dataset: `mask_values: {{{pairs}}}`."
     )
-    raise SourceError([Problem(message, place)])
+    raise SourceError([ValidationError(message, place, code="ambiguous-data")])
 
 
 def _codes(values: NDArray[np.integer]) -> NDArray[np.int64]:

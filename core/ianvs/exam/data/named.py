@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
-from ianvs.base.errors import ConfigError, PluginError, Problem
+from ianvs.base.errors import ConfigError, PluginError, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress
 from ianvs.exam.data.dataset import Dataset
@@ -24,7 +24,7 @@ class Source(Options, ABC):
     takes: ClassVar[tuple[str, ...]] = ()
     made_of: ClassVar[tuple[str, ...]] = ()
 
-    def check(self, spec: DatasetSpec) -> list[Problem]:
+    def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """What is wrong beside the options, and can be found without decoding."""
         return []
 
@@ -44,7 +44,7 @@ _OF_FILES = (
 )
 
 
-def check_named(spec: DatasetSpec) -> list[Problem]:
+def check_named(spec: DatasetSpec) -> list[ValidationError]:
     """Every problem of a dataset with a `name`; loads nothing."""
     return _opened(spec)[1]
 
@@ -58,19 +58,19 @@ def named_source(spec: DatasetSpec) -> Source:
     return source
 
 
-def _opened(spec: DatasetSpec) -> tuple[Source | None, list[Problem]]:
+def _opened(spec: DatasetSpec) -> tuple[Source | None, list[ValidationError]]:
     name = spec.name or ""
     place = spec.places.get("name", spec.place)
     try:
         kind: object = load(None, name, ENTRY_POINTS).target
     except PluginError as error:
-        return None, [Problem(str(error), place)]
+        return None, [ValidationError.of(error, place, "unloadable-plugin")]
     if not (isinstance(kind, type) and issubclass(kind, Source)):
         message = f"what is installed as the dataset '{name}' is no subclass of ianvs.exam.data.Source."
-        return None, [Problem(message, place)]
+        return None, [ValidationError(message, place, code="broken-contract")]
     source, problems = check_options(kind, spec.options, f"the dataset {name}", place, spec.places)
     for key in _OF_FILES:
         if key not in kind.takes and getattr(spec, key):
             message = f"`{key}` is for data in files; {name} brings its own. Take out `{key}` or `name`."
-            problems.append(Problem(message, spec.places.get(key, place)))
+            problems.append(ValidationError(message, spec.places.get(key, place), code="conflicting-keys"))
     return source, problems + (source.check(spec) if source is not None else [])

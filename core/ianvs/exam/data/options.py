@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import pydantic
+from pydantic import BaseModel, ConfigDict
 
-from ianvs.base.errors import ConfigError, Place, Problem, closest, one_line
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import ConfigError, Location, ValidationError, closest, one_line
 from ianvs.config.spec import MetricSpec
 
 
@@ -19,26 +21,29 @@ O = TypeVar("O", bound=Options)  # noqa: E741
 
 
 def check_options(
-    model: type[O], given: Mapping[str, Any], what: str, place: Place | None, places: Mapping[str, Place]
-) -> tuple[O | None, list[Problem]]:
+    model: type[O], given: Mapping[str, Any], what: str, place: Location | None, places: Mapping[str, Location]
+) -> tuple[O | None, list[ValidationError]]:
     """(options, []), or (None, problems) that name the option, what was expected, and the closest known one."""
     try:
         return model.model_validate(dict(given)), []
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         problems = []
         for detail in error.errors(include_url=False):
             option = str(detail["loc"][0]) if detail["loc"] else ""
+            code: ErrorCode = "invalid-option"
             if detail["type"] == "extra_forbidden":
+                code = "unknown-option"
                 known = one_line(sorted(model.model_fields)) or "none"
                 message = f"{what} has no option '{option}'.{closest(option, model.model_fields)} It takes: {known}."
             elif detail["type"] == "missing":
+                code = "missing-option"
                 message = f"{what} needs the option '{option}'."
             elif not option:  # a rule between options, in the words of its author
                 message = f"{what}: {detail['msg'].removeprefix('Value error, ')}"
             else:
                 wanted = detail["msg"].removeprefix("Input should be ")
                 message = f"'{option}' of {what} should be {wanted}, found {detail['input']!r}."
-            problems.append(Problem(message, places.get(option, place)))
+            problems.append(ValidationError(message, places.get(option, place), code=code))
         return None, problems
 
 

@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.strict_yaml import Step
 from ianvs.exam.data.index import read_text, suffix_of
 from ianvs.exam.data.listing import SourceError
@@ -22,12 +23,13 @@ _BLANKS = " \t\n\r"
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
 
 
-class Slip(Exception):  # noqa: N818 - it becomes a Problem with a place
-    """What is wrong with a record, and the steps to it."""
+class Slip(Exception):  # noqa: N818 - it becomes a ValidationError with a location
+    """What is wrong with a record, the steps to it, and the kind of mistake."""
 
-    def __init__(self, message: str, *steps: Step) -> None:
+    def __init__(self, message: str, *steps: Step, code: ErrorCode = "invalid-record") -> None:
         super().__init__(message)
         self.message, self.steps = message, steps
+        self.code: ErrorCode = code
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,17 @@ class Records:
         """The file's, read again when something in it is wrong: kept all the time it would double a corpus's memory."""
         return read_text(self.path)
 
-    def place(self, index: int, *steps: Step) -> Place:
+    def place(self, index: int, *steps: Step) -> Location:
         """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
         if not self.starts:
-            return Place(self.path, self.lines[index], 1 if self.lines[index] else 0)
+            return Location(self.path, self.lines[index], 1 if self.lines[index] else 0)
         position = self.starts[index]
         for step in steps:
             found = next((at for name, at in _children(self.text, position) if name == step), None)
             if found is None:
                 break
             position = found
-        return Place.in_text(self.path, self.text, position)
+        return Location.in_text(self.path, self.text, position)
 
 
 def read_records(path: Path) -> Records:
@@ -65,7 +67,7 @@ def read_records(path: Path) -> Records:
     text = read_text(path)
     found = list(_lines(path, text) if suffix_of(path) == ".jsonl" else _array(path, text))
     if not found:
-        raise SourceError([Problem("has no samples.", Place(path))])
+        raise SourceError([ValidationError("has no samples.", Location(path), code="empty-dataset")])
     lines, line, before = [], 1, 0
     for _, start in found:
         line, before = line + text.count("\n", before, start), start
@@ -103,19 +105,27 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     if isinstance(value, list):
         yield from zip(value, (start for _, start in _children(text, position)), strict=True)
         return
-    places, here = dict(_children(text, position)), Place.in_text(path, text, position)
+    places, here = dict(_children(text, position)), Location.in_text(path, text, position)
     if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
-        raise SourceError([Problem(f"expected a list of records, found {type(value).__name__}.", here)])
+        raise SourceError(
+            [ValidationError(f"expected a list of records, found {type(value).__name__}.", here, code="invalid-record")]
+        )
     for name in (DEFINITION, INSTANCES):
         if name not in value:
             message = f"is a task of Natural Instructions without '{name}'.{closest(name, value)}"
-            raise SourceError([Problem(f"{message} It has: {one_line(list(value))}.", here)])
+            raise SourceError(
+                [ValidationError(f"{message} It has: {one_line(list(value))}.", here, code="invalid-record")]
+            )
         if not isinstance(value[name], list) and not (name == DEFINITION and isinstance(value[name], str)):
             message = f"'{name}' is {json_kind(value[name])}; expected an array."
-            raise SourceError([Problem(message, Place.in_text(path, text, places[name]))])
+            raise SourceError(
+                [ValidationError(message, Location.in_text(path, text, places[name]), code="invalid-record")]
+            )
     if not value[INSTANCES]:
         message = f"'{INSTANCES}' is empty; expected the samples of the task."
-        raise SourceError([Problem(message, Place.in_text(path, text, places[INSTANCES]))])
+        raise SourceError(
+            [ValidationError(message, Location.in_text(path, text, places[INSTANCES]), code="empty-dataset")]
+        )
     starts = [start for _, start in _children(text, places[INSTANCES])]
     for instance, start in zip(value[INSTANCES], starts, strict=True):
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
@@ -154,5 +164,7 @@ def _skip(text: str, position: int) -> int:
     return position
 
 
-def _broken(path: Path, text: str, position: int, what: str, hint: str = "") -> Problem:
-    return Problem(f"is not json: {what}.{hint}", Place.in_text(path, text, position))
+def _broken(path: Path, text: str, position: int, what: str, hint: str = "") -> ValidationError:
+    return ValidationError(
+        f"is not json: {what}.{hint}", Location.in_text(path, text, position), code="unreadable-data"
+    )

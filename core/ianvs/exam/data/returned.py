@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.deep_images import ValueRange, is_deep
-from ianvs.base.errors import DataError, closest, one_line
+from ianvs.base.errors import DataError, closest, code_of, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, plain_array
 from ianvs.exam.data.conversations import holds_conversations
@@ -50,7 +50,10 @@ def store_returned(
     given = _parts(returned, owner, spec)
     classes = given.get("classes")
     if classes is not None and (isinstance(classes, str) or not isinstance(classes, Collection) or not classes):
-        raise DataError(f"classes is {_said(classes)}; expected a list of names, in the order of their indices.")
+        raise DataError(
+            f"classes is {_said(classes)}; expected a list of names, in the order of their indices.",
+            code="invalid-result",
+        )
     names = None if classes is None else tuple(map(str, classes))
 
     def labels(y: object, where: str) -> NDArray[Any]:
@@ -60,7 +63,7 @@ def store_returned(
         try:
             array, names = read(y, names)
         except ValueError as error:
-            raise DataError(f"{where}: {error}") from None
+            raise DataError(f"{where}: {error}", code=code_of(error, "invalid-result")) from None
         return array
 
     of_table: dict[str, tuple[str, ...] | None] = {}
@@ -86,9 +89,15 @@ def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, obje
     elif all(hasattr(returned, part) for part in PARTS):
         given = {name: getattr(returned, name) for name in known if hasattr(returned, name)}
     else:
-        raise DataError(f"{owner} returned {_said(returned)}; {_WHOLE}, where each part is (x, y) or the like.")
+        raise DataError(
+            f"{owner} returned {_said(returned)}; {_WHOLE}, where each part is (x, y) or the like.",
+            code="invalid-result",
+        )
     if share and "test" in given:
-        raise DataError(f"{owner} returned a test part, and `test_share` would make another one. Keep one of them.")
+        raise DataError(
+            f"{owner} returned a test part, and `test_share` would make another one. Keep one of them.",
+            code="conflicting-keys",
+        )
     needed = ("train",) if share else PARTS
     _refuse_keys(given, known, needed, f"what {owner} returned", f"{_WHOLE}, or `test_share` in the dataset")
     return given
@@ -99,10 +108,14 @@ def _refuse_keys(
 ) -> None:
     for key in given:
         if key not in known:
-            raise DataError(f"{what} has '{key}', which means nothing; {expected}.{closest(str(key), known)}")
+            raise DataError(
+                f"{what} has '{key}', which means nothing; {expected}.{closest(str(key), known)}", code="invalid-result"
+            )
     for key in needed:
         if key not in given:
-            raise DataError(f"{what} has no '{key}', only {one_line(list(given)) or 'nothing'}; {expected}.")
+            raise DataError(
+                f"{what} has no '{key}', only {one_line(list(given)) or 'nothing'}; {expected}.", code="invalid-result"
+            )
 
 
 def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read) -> tuple[str, ...] | None:
@@ -124,26 +137,31 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         _store_x(x, folder, f"x of {part}", spec.value_range)
     elif not _is_sequence(x):
         endless = "" if x is None or hasattr(x, "__len__") else ", which has no length: return a list of its samples"
-        raise DataError(f"{part} is {_said(x)}{endless}; {_PART}.")
+        raise DataError(f"{part} is {_said(x)}{endless}; {_PART}.", code="invalid-result")
     elif not len(x):
-        raise DataError(f"{part} is empty; expected at least one sample.")
+        raise DataError(f"{part} is empty; expected at least one sample.", code="empty-dataset")
     elif isinstance(first := x[0], Mapping) and (keys := _keys(first, part, spec)) is None:
         if given:
-            raise DataError(f"{part} has {one_line(list(given))} beside conversations, which name their own `domain`.")
+            raise DataError(
+                f"{part} has {one_line(list(given))} beside conversations, which name their own `domain`.",
+                code="invalid-result",
+            )
         records = [x[i] for i in range(len(x))]
         try:
             lines = [json.dumps(record, sort_keys=True) for record in records]
         except (TypeError, ValueError) as error:
             known = f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {_said(first)}"
             message = f"the conversations of {part} can't be written as json ({error}). If they are none, expected"
-            raise DataError(f"{message} {known}.") from None
+            raise DataError(f"{message} {known}.", code="invalid-result") from None
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
         named = keys if isinstance(first, Mapping) else None
         given = _store_pairs(x, folder, part, named, read, spec.value_range) | given
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
-            raise DataError(f"{key} of {part} is {_said(names)}; expected a name for each sample.")
+            raise DataError(
+                f"{key} of {part} is {_said(names)}; expected a name for each sample.", code="invalid-result"
+            )
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
     return None
 
@@ -200,10 +218,15 @@ def _store_pairs(
             pair = samples[i]
             if keys is not None and isinstance(pair, Mapping):
                 if lacking := [key for key in keys if key not in pair]:
-                    raise DataError(f"{part}[{i}] has no '{lacking[0]}', only {one_line(list(pair))}.")
+                    raise DataError(
+                        f"{part}[{i}] has no '{lacking[0]}', only {one_line(list(pair))}.", code="missing-column"
+                    )
                 pair = [pair[key] for key in keys]
             if not (isinstance(pair, tuple | list) and len(pair) in (2, 3)):
-                raise DataError(f"{part}[{i}] is {_said(pair)}; expected (sample, label), or (sample, label, domain).")
+                raise DataError(
+                    f"{part}[{i}] is {_said(pair)}; expected (sample, label), or (sample, label, domain).",
+                    code="invalid-result",
+                )
             given.append(pair[1])
             domains.extend(pair[2:])
             yield pair[0]
@@ -237,10 +260,13 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, va
             written = np.lib.format.open_memmap(folder / "x.npy", "w+", pixels.dtype, (count, *pixels.shape))
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
             message = f"{where}[{i}] is {_said(pixels)}, {where}[0] is {_said(written[0])}. All samples have one shape:"
-            raise DataError(f"{message} resize them, or return paths of pictures and set `image_size` in the dataset.")
+            raise DataError(
+                f"{message} resize them, or return paths of pictures and set `image_size` in the dataset.",
+                code="mismatched-data",
+            )
         written[i] = pixels
     if paths and written is not None:
-        raise DataError(f"{where} holds both paths and numbers; expected one of them.")
+        raise DataError(f"{where} holds both paths and numbers; expected one of them.", code="invalid-result")
     if written is None:
         _save(folder / "x.npy", np.array(paths, dtype=str))
     else:
@@ -256,7 +282,7 @@ def _pixels(sample: Any, where: str, value_range: ValueRange | None) -> NDArray[
     try:
         rgb = rgb_of(sample, None, value_range)
     except (DataError, ValueError) as error:
-        raise DataError(f"{where} {error}") from None
+        raise DataError(f"{where} {error}", code=code_of(error, "unreadable-data")) from None
     return rgb[..., 0] if is_deep(sample) and len(sample.getbands()) == 1 else rgb
 
 
@@ -268,7 +294,7 @@ def _mark(x: object, folder: Path) -> None:
 def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
     """uint8 as it is, other numbers as float32."""
     if array.dtype.kind not in "iufb":
-        raise DataError(f"{where} is {_said(array)}; expected numbers, or paths of pictures.")
+        raise DataError(f"{where} is {_said(array)}; expected numbers, or paths of pictures.", code="invalid-result")
     return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
 
 
@@ -298,7 +324,7 @@ def _plain(value: object, where: str) -> NDArray[Any]:
     try:
         return plain_array(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"{where} is {_said(value)}, which is no array ({error}).") from None
+        raise DataError(f"{where} is {_said(value)}, which is no array ({error}).", code="invalid-result") from None
 
 
 def _is_sequence(value: object) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.csv_headers import column_place, yaml_list
 from ianvs.exam.data.listing import Listing, SourceError
@@ -21,7 +21,21 @@ from ianvs.exam.data.number_cells import number_of
 _NAMELESS = re.compile(r"(Unnamed: \d+(_level_\d+)?(\.\d+)*|__index_level_\d+__)?")
 _NUMBERS_ROWS = {
     *("index", "idx", "row", "rowindex", "rowidx", "rownumber", "rownum", "rowno", "rownr", "rowname", "rownames"),
-    *("sampleindex", "sampleidx", "samplenumber", "level0", "no", "nr", "sno", "slno", "srno", "serialno", "#", "№"),
+    *(
+        "sampleindex",
+        "sampleidx",
+        "samplenumber",
+        "sampleno",
+        "level0",
+        "no",
+        "nr",
+        "sno",
+        "slno",
+        "srno",
+        "serialno",
+        "#",
+        "№",
+    ),
     *("serialnumber", "recordnumber", "recno", "obs", "observation", "sample", "record", "entry", "uuid", "guid"),
 }
 """Names of columns in small letters, without blanks and marks between words."""
@@ -91,7 +105,7 @@ def aligned(listing: Listing, first: Listing) -> Listing:
         f"its columns are not those of {first.sources[0].name}: it {' and '.join(differences)}.{hint} Make them the "
         "same, or list by `input: [...]` in the dataset the columns that are features."
     )
-    raise SourceError([Problem(message, _place(listing, listing.features[0]))])
+    raise SourceError([ValidationError(message, _place(listing, listing.features[0]), code="mismatched-data")])
 
 
 def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
@@ -133,31 +147,30 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
     )
 
 
-def left_out(name: str, features: Sequence[str], place: Place) -> Problem:
+def left_out(name: str, features: Sequence[str], place: Location) -> ValidationError:
     """The remark on a column that is no feature. features: the names of those that remain."""
     why = "has no name" if is_nameless(name) else "has another value in every row"
     remedy = "give it another name in the file"
     if len(features) < _LISTED:
         remedy = f"list all features by `input: {yaml_list([name, *features])}` in the dataset"
     message = f"the column '{name}' {why}: it is left out as the row number. If it is a feature, {remedy}."
-    return Problem(message, place, warning=True)
+    return ValidationError(message, place, warning=True, code="doubtful-data")
 
 
 def _counts(listing: Listing, name: str) -> bool:
-    """Whether a column is 0, 1, 2, ... or 1, 2, 3, ... in the order of the rows."""
+    """Whether each row of a column is one more than the row before; a test part may go on where training ends."""
     values = listing.x[:, listing.features.index(name)]
-    first = float(values[0])
-    return first in (0.0, 1.0) and bool(np.array_equal(values, np.arange(len(values), dtype=np.float32) + first))
+    return float(values[0]).is_integer() and bool((np.diff(values) == 1).all())
 
 
-def _doubt(name: str, listing: Listing) -> Problem:
+def _doubt(name: str, listing: Listing) -> ValidationError:
     others = [other for other in listing.features if other != name]
     remedy = "take it out of the file"
     if len(others) <= _LISTED:
         remedy = f"list the features without it: `input: {yaml_list(others)}` in the dataset"
     message = f"the column '{name}' counts the rows, and is read as a feature. If it is the row number, {remedy}."
-    return Problem(message, _place(listing, name), warning=True)
+    return ValidationError(message, _place(listing, name), warning=True, code="doubtful-data")
 
 
-def _place(listing: Listing, name: str) -> Place:
+def _place(listing: Listing, name: str) -> Location:
     return column_place(listing.sources[0], name, int(listing.lines[0]))

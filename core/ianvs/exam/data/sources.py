@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, Problem, one_line
+from ianvs.base.errors import Location, ValidationError, one_line
 from ianvs.base.tool_files import tool_part
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import PACKED, read_arrays
@@ -76,7 +76,9 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
     listings = _each(read, sources_of(spec, part))
     if not listings:
         message = f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`"
-        raise SourceError([Problem(f"{message}, or a built-in source by `name`.", spec.place)])
+        raise SourceError(
+            [ValidationError(f"{message}, or a built-in source by `name`.", spec.place, code="missing-data")]
+        )
     if all(one.features for one in listings):
         listings = [aligned(one, listings[0]) for one in listings]
     return select(join(listings), spec, part)
@@ -85,7 +87,7 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
 def _each(read: Callable[[T], Listing], of: Iterable[T]) -> list[Listing]:
     """What `read` lists of each. Raises SourceError with the problems of all, one that they share once."""
     listings: list[Listing] = []
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     for one in of:
         try:
             listings.append(read(one))
@@ -114,10 +116,10 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     place = spec.places.get("domain", source.place)
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="conflicting-keys")])
     if source.path.is_file() and suffix_of(source.path) not in WITH_FIELDS and not table_form(source.path):
         message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
-        raise SourceError([Problem(message, place)])
+        raise SourceError([ValidationError(message, place, code="unfit-key")])
 
 
 def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
@@ -127,7 +129,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     if path.is_dir():
         return read_folder(source, spec)
     if not path.is_file():
-        raise SourceError([Problem(f"there is no file or folder '{path}'.", source.place)])
+        raise SourceError([ValidationError(f"there is no file or folder '{path}'.", source.place, code="missing-file")])
     match suffix_of(path):
         case listed if listed in LISTS:
             return read_lines(source, spec)
@@ -148,7 +150,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
             known = one_line([".txt", *WITH_FIELDS, *PACKED, *(end for form in table_forms() for end in form.suffixes)])
             packed = f"(text also in {' or '.join(COMPRESSED)})"
             message = f"don't know how to read '{other}'; expected {known} {packed}, or a folder."
-            raise SourceError([Problem(message, source.place or Place(path))])
+            raise SourceError([ValidationError(message, source.place or Location(path), code="wrong-path-type")])
 
 
 def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
@@ -172,19 +174,19 @@ def read_folder(source: SourceSpec, spec: DatasetSpec) -> Listing:
     names, left_out = _pictures(source.path)
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
-        raise SourceError([Problem(message, Place(source.path))])
+        raise SourceError([ValidationError(message, Location(source.path), code="empty-dataset")])
     labels = [_class(name, spec.using) for name in names]
     loose = [name.as_posix() for name, label in zip(names, labels, strict=True) if label is None]
     if loose:
         message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
-        raise SourceError([Problem(message, Place(source.path))])
+        raise SourceError([ValidationError(message, Location(source.path), code="invalid-record")])
     warnings = []
     if left_out:
         message = (
             f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
             "that is a class, or name its pictures in an index file."
         )
-        warnings.append(Problem(message, Place(source.path), warning=True))
+        warnings.append(ValidationError(message, Location(source.path), warning=True, code="doubtful-data"))
     none = np.zeros(len(names), dtype=np.int64)
     return Listing(
         form="files",

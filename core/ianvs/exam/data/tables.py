@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.csv_headers import column_names, column_place, delimiter_of, yaml_list
 from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines, files_listing, read_text, stem_of
@@ -38,8 +38,8 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
     lines: Lines  # 0 where a format has no lines
 
-    def place(self, row: int) -> Place:
-        return Place(self.path, self.lines[row], 1 if self.lines[row] else 0)
+    def place(self, row: int) -> Location:
+        return Location(self.path, self.lines[row], 1 if self.lines[row] else 0)
 
     def named(self, candidates: Sequence[str]) -> str | None:
         """The first of `candidates` that is a column, whatever its case."""
@@ -50,7 +50,11 @@ class Table:
         """The cells of a column. Raises SourceError for the records that lack it."""
         lacking = [self.place(index) for index, row in enumerate(self.rows) if name not in row]
         if lacking:
-            raise SourceError(summary([Problem(f"a record has no '{name}'.", place) for place in lacking]))
+            raise SourceError(
+                summary(
+                    [ValidationError(f"a record has no '{name}'.", place, code="invalid-record") for place in lacking]
+                )
+            )
         return [row[name] for row in self.rows]
 
 
@@ -67,7 +71,14 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     labels = [token(value) for value in written] if spec.data_type is None else [""] * len(written)
     empty = [table.place(row) for row, token in enumerate(labels) if not token]
     if empty and spec.data_type is None:
-        raise SourceError(summary([Problem(f"the column '{columns[0]}' is empty.", place) for place in empty]))
+        raise SourceError(
+            summary(
+                [
+                    ValidationError(f"the column '{columns[0]}' is empty.", place, code="invalid-record")
+                    for place in empty
+                ]
+            )
+        )
     domain = domain_column(table, spec)
     domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
     listed = chosen_columns(table, spec, "input")
@@ -138,14 +149,14 @@ def _identifies_rows(table: Table, name: str) -> bool:
 def _label_numbers(table: Table, columns: Sequence[str]) -> NDArray[np.float64]:
     """(N, C) numbers of the columns that `label` lists. Raises SourceError."""
     rows: list[list[float]] = []
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     for index, cells in enumerate(zip(*map(table.values, columns), strict=True)):
         try:
             rows.append([_truth(cell) for cell in cells])
         except (TypeError, ValueError):
             name, cell = next((name, cell) for name, cell in zip(columns, cells, strict=True) if not _is_truth(cell))
             message = f"the column '{name}' of `label` holds {str(cell).strip()!r}; expected a number, such as 0 or 1."
-            problems.append(Problem(message, table.place(index)))
+            problems.append(ValidationError(message, table.place(index), code="invalid-record"))
     if problems:
         raise SourceError(summary(problems))
     return np.array(rows, dtype=np.float64)
@@ -194,7 +205,9 @@ def chosen_columns(table: Table, spec: DatasetSpec, key: str) -> tuple[str, ...]
     for name in names:
         if name not in table.columns:
             message = f"{table.path.name} has no column '{name}'. It has: {one_line(table.columns)}."
-            problems.append(Problem(message + closest(name, table.columns), spec.places.get(key)))
+            problems.append(
+                ValidationError(message + closest(name, table.columns), spec.places.get(key), code="missing-column")
+            )
     if problems:
         raise SourceError(problems)
     return names
@@ -205,7 +218,7 @@ def chosen_column(table: Table, spec: DatasetSpec, key: str) -> str | None:
     names = chosen_columns(table, spec, key)
     if len(names) > 1:
         message = f"`{key}` lists {len(names)} columns; {table.path.name} has one for it. Name that column."
-        raise SourceError([Problem(message, spec.places.get(key))])
+        raise SourceError([ValidationError(message, spec.places.get(key), code="wrong-length")])
     return names[0] if names else None
 
 
@@ -218,7 +231,7 @@ def label_columns(table: Table, spec: DatasetSpec) -> tuple[str, ...]:
             "`label` lists columns, and the dataset does not say what they hold. Add `data_type: multilabel` for a "
             "column of 0 and 1 for each class, or `data_type: regression` for numbers."
         )
-        raise SourceError([Problem(message, spec.places.get("label"))])
+        raise SourceError([ValidationError(message, spec.places.get("label"), code="missing-key")])
     return chosen_columns(table, spec, "label")
 
 
@@ -230,7 +243,15 @@ def label_column(table: Table, spec: DatasetSpec) -> str:
             f"no column holds the label: expected one of {', '.join(LABEL_COLUMNS)}, found {one_line(table.columns)}."
             f"{near}{_of_bits(table, spec)} Or name the column by `label` in the dataset."
         )
-        raise SourceError([Problem(message, Place(table.path, 1, 1) if table.lines[0] else Place(table.path))])
+        raise SourceError(
+            [
+                ValidationError(
+                    message,
+                    Location(table.path, 1, 1) if table.lines[0] else Location(table.path),
+                    code="missing-column",
+                )
+            ]
+        )
     return found
 
 
@@ -251,7 +272,7 @@ def domain_column(table: Table, spec: DatasetSpec) -> str | None:
     return chosen_column(table, spec, "domain") or table.named([DOMAIN_COLUMN])
 
 
-def no_sample_column(table: Table, features: Sequence[str], odd: tuple[int, str] | None) -> Problem:
+def no_sample_column(table: Table, features: Sequence[str], odd: tuple[int, str] | None) -> ValidationError:
     near = next((hint for name in features if (hint := closest(name, (*SAMPLE_COLUMNS, TEXT_COLUMN)))), "")
     why = f" '{odd[1]}' is not numeric: {table.rows[odd[0]].get(odd[1])!r}." if odd else ""
     message = (
@@ -259,7 +280,7 @@ def no_sample_column(table: Table, features: Sequence[str], odd: tuple[int, str]
         f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near} Or name "
         "the column by `input` in the dataset."
     )
-    return Problem(message, table.place(odd[0]) if odd else Place(table.path))
+    return ValidationError(message, table.place(odd[0]) if odd else Location(table.path), code="missing-column")
 
 
 def _written(table: Table, name: str) -> NDArray[np.str_]:
@@ -295,7 +316,7 @@ def read_csv(path: Path) -> Records:
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter=delimiter_of(path))
     rows: list[Mapping[str, str]] = []
     lines: list[int] = []
-    problems: list[Problem] = []
+    problems: list[ValidationError] = []
     columns: tuple[str, ...] = ()
     try:
         for cells in reader:
@@ -306,15 +327,23 @@ def read_csv(path: Path) -> Records:
                 continue
             if len(cells) != len(columns):
                 message = f"{len(cells)} cells, but the header names {len(columns)} columns ({one_line(columns)})."
-                problems.append(Problem(message, Place(path, reader.line_num, 1)))
+                problems.append(ValidationError(message, Location(path, reader.line_num, 1), code="invalid-record"))
                 continue
             rows.append(dict(zip(columns, cells, strict=True)))
             lines.append(reader.line_num)
     except csv.Error as error:
-        problems.append(Problem(f"is not well-formed csv: {error}.", Place(path, reader.line_num, 1)))
+        problems.append(
+            ValidationError(
+                f"is not well-formed csv: {error}.", Location(path, reader.line_num, 1), code="unreadable-data"
+            )
+        )
     if len(set(columns)) != len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
-        problems.append(Problem(f"the header names the column '{twice}' twice.", Place(path, 1, 1)))
+        problems.append(
+            ValidationError(
+                f"the header names the column '{twice}' twice.", Location(path, 1, 1), code="duplicate-entry"
+            )
+        )
     _checked(Table(path, columns, rows, lines), problems)
     return Records(path, tuple(rows), (), tuple(lines))
 
@@ -323,13 +352,18 @@ def _of_records(records: Records) -> Table:
     columns = tuple(records.values[0]) if isinstance(records.values[0], dict) else ()
     wrong = [index for index, record in enumerate(records.values) if not isinstance(record, dict)]
     message = "record {}: expected a record like {{...}}, found {}."
-    problems = [Problem(message.format(i + 1, type(records.values[i]).__name__), records.place(i)) for i in wrong]
+    problems = [
+        ValidationError(
+            message.format(i + 1, type(records.values[i]).__name__), records.place(i), code="invalid-record"
+        )
+        for i in wrong
+    ]
     return _checked(Table(records.path, columns, records.values, records.lines), problems)
 
 
-def _checked(table: Table, problems: Sequence[Problem]) -> Table:
+def _checked(table: Table, problems: Sequence[ValidationError]) -> Table:
     if problems:
         raise SourceError(summary(problems))
     if not table.rows:
-        raise SourceError([Problem("has no samples.", Place(table.path))])
+        raise SourceError([ValidationError("has no samples.", Location(table.path), code="empty-dataset")])
     return table

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Place, PluginError, Problem, one_line
+from ianvs.base.errors import Location, PluginError, ValidationError, one_line
 from ianvs.config.spec import DatasetSpec, DataTypeSpec
-from ianvs.exam.data.label_cells import DOCUMENTED, UnclearLabelsError, split_labels
+from ianvs.exam.data.label_cells import DOCUMENTED, NO_SEPARATOR, UnclearLabelsError, split_labels
 from ianvs.exam.data.listing import Listing, SourceError, column
 from ianvs.plugins.loader import load_once
 from ianvs.plugins.source import source_of
@@ -42,14 +42,22 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
     """
     if (of := spec.data_type) is None:
         _refuse_separator(spec)
-        return parts
+        return _with_combinations_told(parts, spec)
     place = of.place  # where a type that is not there is told, too
     if isinstance(spec.classes, Mapping):
-        raise SourceError([Problem("`classes` of a domain each are for samples with one class. List all.", place)])
+        raise SourceError(
+            [
+                ValidationError(
+                    "`classes` of a domain each are for samples with one class. List all.",
+                    place,
+                    code="conflicting-keys",
+                )
+            ]
+        )
     try:
         reader = label_reader(of)
     except PluginError as error:
-        raise SourceError([Problem(str(error), place)]) from None
+        raise SourceError([ValidationError.of(error, place, "unknown-question")]) from None
     names = spec.classes or parts[0].classes
     if not reader.several_labels:
         _refuse_separator(spec)
@@ -68,7 +76,32 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
 def _refuse_separator(spec: DatasetSpec) -> None:
     if spec.label_separator is not None:
         message = "`label_separator` is for samples with several labels. Add `data_type: multilabel`, or take it out."
-        raise SourceError([Problem(message, spec.places.get("label_separator", spec.place))])
+        raise SourceError([ValidationError(message, spec.places.get("label_separator", spec.place), code="unfit-key")])
+
+
+def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
+    """The parts, with a warning where each class looks like a combination of labels in one cell."""
+    train, test = parts
+    if spec.classes is not None or any(one.label_form != "class" or one.classes is not None for one in parts):
+        return parts
+    cells = [*dict.fromkeys(train.labels.tolist()), *dict.fromkeys(test.labels.tolist())]
+    try:
+        found = split_labels(cells, None, None)
+    except UnclearLabelsError:
+        return parts  # as in names of several words
+    if found.separator == NO_SEPARATOR or len(found.labels[found.index]) < 2:
+        return parts
+    cell = cells[found.index]
+    message = (
+        f"the label '{cell}' looks like {one_line(found.labels[found.index])}: every combination of labels is a class "
+        "of its own. If a sample has several labels, add `data_type: multilabel` to the dataset; if these are classes, "
+        "list them by `classes`."
+    )
+    index = [*train.labels.tolist(), *test.labels.tolist()].index(cell)
+    return replace(
+        train,
+        warnings=(*train.warnings, ValidationError(message, _place(parts, index), warning=True, code="doubtful-data")),
+    ), test
 
 
 def _ordered(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:
@@ -76,7 +109,7 @@ def _ordered(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listi
     columns = listing.label_columns
     if {*columns} != {*names}:
         message = f"`classes` lists {one_line(names)}, `label` the columns {one_line(columns)}. Make them the same."
-        raise SourceError([Problem(message, spec.places.get("classes", spec.place))])
+        raise SourceError([ValidationError(message, spec.places.get("classes", spec.place), code="conflicting-keys")])
     return replace(listing, labels=listing.labels[:, [columns.index(name) for name in names]])
 
 
@@ -89,9 +122,11 @@ def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Part
     try:
         found = split_labels(cells, spec.label_separator, names)
     except UnclearLabelsError as unclear:
-        raise SourceError([Problem(str(unclear), _place(parts, unclear.index))]) from None
+        raise SourceError(
+            [ValidationError(str(unclear), _place(parts, unclear.index), code="ambiguous-data")]
+        ) from None
     if spec.label_separator is None and found.remark:
-        remark = Problem(found.remark, _place(parts, found.index), warning=True)
+        remark = ValidationError(found.remark, _place(parts, found.index), warning=True, code="doubtful-data")
         train = replace(train, warnings=(*train.warnings, remark))
     if found.separator != DOCUMENTED:
         train = replace(train, marks=(*train.marks, f"labels by {found.separator}"))
@@ -101,7 +136,7 @@ def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Part
     )
 
 
-def _place(parts: Parts, index: int) -> Place:
+def _place(parts: Parts, index: int) -> Location:
     return parts[0].place(index) if index < len(parts[0]) else parts[1].place(index - len(parts[0]))
 
 
@@ -109,17 +144,17 @@ def _read(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, of:
     try:
         labels, names = read(listing.labels, names)
     except ValueError as error:
-        raise SourceError([Problem(str(error), _first_wrong(listing, read, names))]) from None
+        raise SourceError([ValidationError.of(error, _first_wrong(listing, read, names), "invalid-record")]) from None
     return replace(listing, label_form=of, labels=labels, classes=names)
 
 
-def _first_wrong(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None) -> Place:
+def _first_wrong(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None) -> Location:
     for i in range(len(listing) if listing.lines[0] else 0):
         try:
             read(listing.labels[i : i + 1], names)
         except ValueError:
             return listing.place(i)
-    return Place(listing.sources[0])
+    return Location(listing.sources[0])
 
 
 def type_name(spec: DatasetSpec) -> str | None:

@@ -17,7 +17,10 @@ def data_type(name: str, spec: DataTypeSpec | None = None) -> DataType:
         found = installed(ENTRY_POINTS)[name].load()
     else:
         names = installed(ENTRY_POINTS)
-        raise PluginError(f"there is no data type '{name}'.{closest(name, names)} There are: {one_line([*names])}.")
+        raise PluginError(
+            f"there is no data type '{name}'.{closest(name, names)} There are: {one_line([*names])}.",
+            code="unknown-question",
+        )
     if isinstance(found, type) and issubclass(found, DataType):
         return found()
-    raise PluginError(f"'{name}' is no subclass of ianvs.exam.data_types.DataType.")
+    raise PluginError(f"'{name}' is no subclass of ianvs.exam.data_types.DataType.", code="broken-contract")

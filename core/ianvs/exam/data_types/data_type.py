@@ -141,7 +141,8 @@ class DataType:
         """(N,) what each checked answer is worth, 0 to 1. Raises PluginError where nothing says that."""
         raise PluginError(
             f"nothing says what a single answer to {self.name} data is worth. Name a metric that does: `prequential: "
-            "{score: ...}` in the testenv."
+            "{score: ...}` in the testenv.",
+            code="missing-key",
         )
 
     def answer_names(self, answers: Any) -> list[Any] | None:
@@ -158,24 +159,27 @@ class DataType:
         return f"{said}. This was found with perfect answers to {self.name} data, before anything ran."
 
 
-def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
-    """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
+def one_for_each(
+    found: object, expected: int, where: str, remedy: str = "return one prediction for each"
+) -> NDArray[Any]:
+    """`found` as an array with one entry for each of `expected` samples. Raises PluginError, which ends in `remedy`."""
     if found is None:
-        raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
-    array = as_array(found, expected, where)
+        raise PluginError(f"{where} returned nothing for {expected} samples: {remedy}.", code="invalid-result")
+    array = as_array(found, expected, where, remedy)
     if array.ndim == 0 or len(array) != expected:
         shape = _batches(found, expected) or (f"shape {array.shape}" if array.ndim else type(found).__name__)
-        raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
+        raise PluginError(f"{where} returned {shape} for {expected} samples: {remedy}.", code="invalid-result")
     return array
 
 
-def as_array(found: object, expected: int, where: str) -> NDArray[Any]:
+def as_array(found: object, expected: int, where: str, remedy: str) -> NDArray[Any]:
     """Make an array of what was answered: an array, a tensor on any device, or a list of numbers, arrays or tensors.
 
     Args:
         found: The answers.
         expected: How many samples were asked.
         where: Who answered, for messages.
+        remedy: What to return, for messages.
 
     Returns:
         The array, of any shape.
@@ -189,7 +193,7 @@ def as_array(found: object, expected: int, where: str) -> NDArray[Any]:
         return np.asarray(_without_device(found))
     except (ValueError, TypeError, RuntimeError) as error:
         what = _batches(found, expected) or f"{type(found).__name__} that is no array ({error})"
-        raise PluginError(f"{where} returned {what} for {expected} samples: return one prediction for each.") from None
+        raise PluginError(f"{where} returned {what} for {expected} samples: {remedy}.", code="invalid-result") from None
 
 
 def _without_device(found: Any) -> Any:
@@ -207,8 +211,8 @@ def _batches(found: object, expected: int) -> str:
     if not all(shapes):
         return ""
     several = ", ".join(map(str, shapes[:4])) + (", ..." if len(shapes) > 4 else "")
-    said = f"a {type(found).__name__} of {len(found)} arrays with the shapes {several}"
+    described = f"a {type(found).__name__} of {len(found)} arrays with the shapes {several}"
     if sum(shape[0] for shape in shapes) != expected:
-        return said
+        return described
     join = "torch.cat" if any(hasattr(part, "detach") for part in found) else "np.concatenate"
-    return f"{said}, which are batches ({join}(predictions) joins them)"
+    return f"{described}, which are batches ({join}(predictions) joins them)"

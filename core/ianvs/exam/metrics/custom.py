@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest, one_line, shown_path
+from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest, code_of, one_line, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
 from ianvs.exam.metrics.packed_replies import Replies
@@ -42,7 +42,8 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     if not callable(obj):
         raise PluginError(
             f"{where} is a {type(obj).__name__}. A metric is a function (y_true, y_pred) -> number, a class with "
-            "update(y_true, y_pred) and compute(), or a function under @score_metric or @matrix_metric."
+            "update(y_true, y_pred) and compute(), or a function under @score_metric or @matrix_metric.",
+            code="broken-contract",
         )
     build: Callable[..., Any] = obj
     if accumulates:
@@ -55,7 +56,8 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
         if not counted and len(labels) < 2:
             raise PluginError(
                 f"{where} needs the label of every sample, and of this evaluation only a confusion matrix is stored. "
-                "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix."
+                "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix.",
+                code="missing-predictions",
             )
         return [record.confusion.copy()] if counted else [_own(part) for part in labels]
 
@@ -74,7 +76,9 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
 
     direction = getattr(obj, "higher_is_better", None)
     if not isinstance(direction, bool | None):
-        raise PluginError(f"{where}: `higher_is_better` is {direction!r}; it must be True or False.")
+        raise PluginError(
+            f"{where}: `higher_is_better` is {direction!r}; it must be True or False.", code="broken-contract"
+        )
     file = shown_path(spec.url) if spec.url else ""
     summary = (inspect.getdoc(obj) or "").partition("\n")[0] if obj.__doc__ else ""
     return Metric(
@@ -95,7 +99,9 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
     where = _named(spec)
     function = metric.function
     if function is None:
-        raise PluginError(f"{where} has no function. Write one under @score_metric or @matrix_metric.")
+        raise PluginError(
+            f"{where} has no function. Write one under @score_metric or @matrix_metric.", code="broken-contract"
+        )
     if spec.options:
         raise ConfigError(
             ValidationError(
@@ -116,7 +122,9 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
         try:
             return function(seen)
         except PluginError as error:  # a matrix metric's of the wrong shape, which does not know its file
-            raise PluginError(f"{shown_path(spec.url)}: {error}" if spec.url else str(error)) from None
+            raise PluginError(
+                f"{shown_path(spec.url)}: {error}" if spec.url else str(error), code=code_of(error, "broken-contract")
+            ) from None
 
     def evaluate(seen: Any) -> float | dict[str, float]:
         if isinstance(seen, EvaluationRecord):  # that of a matrix is made for each metric
@@ -143,7 +151,7 @@ def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, fl
         return _number(value, where)
     if not value:
         wanted = "a number or a mapping of names to numbers"
-        raise PluginError(f"{where} returned an empty mapping; it must return {wanted}.")
+        raise PluginError(f"{where} returned an empty mapping; it must return {wanted}.", code="invalid-result")
     return {str(part): _number(number, f"{where}, part '{part}',") for part, number in value.items()}
 
 
@@ -164,7 +172,10 @@ def _named(spec: MetricSpec) -> str:
 def _check_method(where: str, build: object, name: str, arguments: Sequence[str]) -> None:
     method = getattr(build, name, None)
     if not callable(method):
-        raise PluginError(f"{where} is a class without {name}(). A metric has update(y_true, y_pred) and compute().")
+        raise PluginError(
+            f"{where} is a class without {name}(). A metric has update(y_true, y_pred) and compute().",
+            code="broken-contract",
+        )
     try:
         inspect.signature(method).bind(None, *arguments)  # with self
     except TypeError:
@@ -217,5 +228,8 @@ def _number(value: Any, where: str) -> float:
     if math.isinf(number):
         hint = " Does the function lack a `return`?" if value is None else " Return nan where it is undefined."
         shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."
-        raise PluginError(f"{where} returned {shown}, not a finite number or a mapping of names to numbers.{hint}")
+        raise PluginError(
+            f"{where} returned {shown}, not a finite number or a mapping of names to numbers.{hint}",
+            code="invalid-result",
+        )
     return number

@@ -115,7 +115,10 @@ def matrix_metric(
         for taken in takes:
             if taken not in _BESIDE_R:
                 known = f"{closest(taken, _BESIDE_R)} There are: {', '.join(_BESIDE_R)}."
-                raise PluginError(f"matrix metric '{name}' names '{taken}', which does not come with R.{known}")
+                raise PluginError(
+                    f"matrix metric '{name}' names '{taken}', which does not come with R.{known}",
+                    code="broken-contract",
+                )
         needs = tuple(name for name in takes if name != "curve")
 
         def series(inputs: ScoreMatrix) -> Array:
@@ -142,13 +145,16 @@ def matrix_metric(
 def _fitting(name: str, value: float | Array | None, shape: tuple[int, ...]) -> Array:
     """(T,) or (1,). Raises PluginError for a value of another shape than the metric says that it has."""
     if value is None:
-        raise PluginError(f"metric '{name}' returned None. Does the function lack a `return`?")
+        raise PluginError(f"metric '{name}' returned None. Does the function lack a `return`?", code="invalid-result")
     values = np.asarray(value, dtype=np.float64)
     if values.shape != shape:
         wanted = (
             "one number a round, as `by_round=True` says" if shape else "one number (with `by_round=True` one a round)"
         )
-        raise PluginError(f"metric '{name}' returned an array of shape {values.shape}; it must return {wanted}.")
+        raise PluginError(
+            f"metric '{name}' returned an array of shape {values.shape}; it must return {wanted}.",
+            code="invalid-result",
+        )
     return np.atleast_1d(values)
 
 

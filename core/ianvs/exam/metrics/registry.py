@@ -50,7 +50,10 @@ def find(name: str) -> Metric | None:
         return ahead.at_shift(ahead, int(shift))
     if len(found) > 1:
         who = " and by ".join(whose(point) for _, point in found)
-        raise PluginError(f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.")
+        raise PluginError(
+            f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.",
+            code="duplicate-entry",
+        )
     return found[0][0] if found else None
 
 
@@ -102,7 +105,7 @@ def _of_package(spec: MetricSpec) -> Metric:
     try:
         found = find(spec.name)
     except PluginError as error:
-        raise ConfigError([ValidationError.of(error, spec.place, "unknown-metric")]) from None
+        raise ConfigError([ValidationError(str(error), spec.place, code="unknown-metric")]) from None
     if found is None:
         message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
         raise ConfigError([ValidationError(" ".join([message, *unusable()]), spec.place, code="unknown-metric")])

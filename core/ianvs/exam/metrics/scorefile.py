@@ -43,13 +43,13 @@ def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
     """
     file, reader = shown_path(path), {".json": _read_json, ".csv": _read_csv}.get(path.suffix.lower())
     if reader is None and path.is_file():
-        raise DataError(f"{file}: a score matrix is read from a .json or a .csv file.")
+        raise DataError(f"{file}: a score matrix is read from a .json or a .csv file.", code="wrong-path-type")
     if reader is None or not path.exists():
-        raise DataError(f"{file}: there is no such file.")
+        raise DataError(f"{file}: there is no such file.", code="missing-file")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file} can't be read: {error}") from error
+        raise DataError(f"{file} can't be read: {error}", code="unreadable-file") from error
     return _checked(reader(text, file), file)
 
 
@@ -58,26 +58,29 @@ def _read_json(text: str, file: str) -> _Content:
         keys = [key for key, _ in pairs]
         for key in keys:
             if keys.count(key) > 1:
-                raise DataError(f"{file}: '{key}' stands there twice; keep one.")
+                raise DataError(f"{file}: '{key}' stands there twice; keep one.", code="duplicate-key")
         return dict(pairs)
 
     try:
         content = json.loads(text, object_pairs_hook=no_duplicates)
     except json.JSONDecodeError as error:
-        raise DataError(f"{file}:{error.lineno}:{error.colno}: not json: {error.msg}.") from error
+        raise DataError(
+            f"{file}:{error.lineno}:{error.colno}: not json: {error.msg}.", code="unreadable-data"
+        ) from error
     if not isinstance(content, dict) or "R" not in content:
         raise DataError(
             f'{file}: expected an object with the score matrix as "R", e.g. '
-            '{"R": [[0.9, 0.3], [0.8, 0.88]], "untrained": [0.1, 0.12]}.'
+            '{"R": [[0.9, 0.3], [0.8, 0.88]], "untrained": [0.1, 0.12]}.',
+            code="missing-key",
         )
     higher = content.pop("higher_is_better", True)
     if not isinstance(higher, bool):
-        raise DataError(f"{file}: higher_is_better is true or false, found {higher!r}.")
+        raise DataError(f"{file}: higher_is_better is true or false, found {higher!r}.", code="wrong-type")
     found = _Content(curve=content.pop("curve", None), higher_is_better=higher)
     for key, value in content.items():
         if key == "R":
             if not isinstance(value, list) or not value:
-                raise DataError(f"{file}: R must be a list of rows, one for each round.")
+                raise DataError(f"{file}: R must be a list of rows, one for each round.", code="wrong-type")
             found.rows = [_json_row(row, f"{file}: R[{k}]") for k, row in enumerate(value)]
         else:
             name = _reference(key, found.references, file)
@@ -90,7 +93,7 @@ def _read_csv(text: str, file: str) -> _Content:
     lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     lines = [(number, row) for number, row in lines if any(row)]
     if not lines:
-        raise DataError(f"{file} is empty.")
+        raise DataError(f"{file} is empty.", code="empty-file")
     # One slip of the pen must not turn a row of scores into a header, so all cells have to be text, not just one.
     first = lines[0][1]
     labelled = first[0].casefold() in ("", "round")
@@ -124,9 +127,14 @@ def _is_text(cell: str) -> bool:
 def _reference(key: str, given: Mapping[str, object], file: str) -> str:
     if key not in _REFERENCES:
         known = ("R", *_REFERENCES, "curve", "higher_is_better")
-        raise DataError(f"{file}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}.")
+        raise DataError(
+            f"{file}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}.",
+            code="unknown-key",
+        )
     if _REFERENCES[key] in given:
-        raise DataError(f"{file}: '{_REFERENCES[key]}' is given twice ('b' is another name of 'untrained').")
+        raise DataError(
+            f"{file}: '{_REFERENCES[key]}' is given twice ('b' is another name of 'untrained').", code="duplicate-key"
+        )
     return _REFERENCES[key]
 
 
@@ -134,20 +142,22 @@ def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
     """Shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
     rows = found.rows
     if not rows or not rows[0]:
-        raise DataError(f"{file}: R has no scores.")
+        raise DataError(f"{file}: R has no scores.", code="empty-value")
     rounds, tests = len(rows), len(rows[0])
     for k, row in enumerate(rows):
         if len(row) != tests:
             raise DataError(
                 f"{file}: row {k + 1} of R has {len(row)} scores, row 1 has {tests}. Every row needs one "
-                "for each test set; leave it empty (json: null) if it was not evaluated."
+                "for each test set; leave it empty (json: null) if it was not evaluated.",
+                code="wrong-length",
             )
     if rounds == tests + 1 and "untrained" not in found.references:
         raise DataError(
             f"{file}: R has {rounds} rows for {tests} test sets. If its first row is the untrained model, "
             'move it to "untrained" (csv: name the row untrained), so that R starts with the row after round 1. If '
             f'there are {rounds} rounds, say that none is the untrained model: "untrained": null (csv: an empty row of '
-            "that name)."
+            "that name).",
+            code="wrong-length",
         )
     references: dict[str, Array] = {}
     for name in ("untrained", "R0", "joint", "single_task"):
@@ -155,7 +165,10 @@ def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
             continue
         length, of = (tests, "test set") if name in ("untrained", "R0") else (rounds, "round")
         if len(values) != length:
-            raise DataError(f"{file}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R.")
+            raise DataError(
+                f"{file}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R.",
+                code="wrong-length",
+            )
         references[name] = np.array(values, dtype=np.float64)
     first_row = references.pop("R0", None)
     inputs = ScoreMatrix.of(
@@ -173,7 +186,7 @@ _COUNTS = ("samples", "begun", "ended")
 def _json_row(row: object, where: str) -> list[float]:
     """A json list of numbers as floats, nan for null; `where` begins the message of a DataError."""
     if not isinstance(row, list):
-        raise DataError(f"{where} must be a list of numbers; it is {json.dumps(row)}.")
+        raise DataError(f"{where} must be a list of numbers; it is {json.dumps(row)}.", code="wrong-type")
     numbers = []
     for j, value in enumerate(row):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -196,7 +209,10 @@ def _number(value: str | float | None, where: str) -> float:
 
 
 def _no_number(where: str, shown: str) -> DataError:
-    return DataError(f"{where} is {shown}, not a finite number. Leave it empty (json: null) if it was not evaluated.")
+    return DataError(
+        f"{where} is {shown}, not a finite number. Leave it empty (json: null) if it was not evaluated.",
+        code="invalid-value",
+    )
 
 
 def _curve(entries: object, rounds: int, tests: int, where: str) -> Curve:
@@ -207,7 +223,8 @@ def _curve(entries: object, rounds: int, tests: int, where: str) -> Curve:
     if not isinstance(entries, list) or not entries:
         raise DataError(
             f"{where} must be a list of examinations in the order of time, e.g. "
-            '[{"samples": 100, "begun": 1, "ended": 0, "scores": [0.4, 0.1]}].'
+            '[{"samples": 100, "begun": 1, "ended": 0, "scores": [0.4, 0.1]}].',
+            code="wrong-type",
         )
     counts: list[list[int]] = []
     scores: list[list[float]] = []
@@ -217,17 +234,20 @@ def _curve(entries: object, rounds: int, tests: int, where: str) -> Curve:
         scores.append(_json_row(row, f"{where}[{e}].scores"))
         if len(scores[-1]) != tests:
             raise DataError(
-                f"{where}[{e}].scores has {len(scores[-1])} scores; it needs {tests}, one for each test set of R."
+                f"{where}[{e}].scores has {len(scores[-1])} scores; it needs {tests}, one for each test set of R.",
+                code="wrong-length",
             )
         if not 0 <= counts[-1][2] <= counts[-1][1] <= rounds:
             raise DataError(
                 f"{where}[{e}]: {counts[-1][1]} rounds begun and {counts[-1][2]} ended; no more can have ended than "
-                f"have begun, and R has {rounds}."
+                f"have begun, and R has {rounds}.",
+                code="out-of-range",
             )
         for name, now, before in zip(_COUNTS, counts[-1], counts[-2] if e else (0, 0, 0), strict=True):
             if now < before:
                 raise DataError(
-                    f"{where}[{e}].{name} is {now} after {before}; a curve is in the order of time, so it never falls."
+                    f"{where}[{e}].{name} is {now} after {before}; a curve is in the order of time, so it never falls.",
+                    code="invalid-value",
                 )
     samples, begun, ended = np.array(counts, dtype=np.int64).T
     return Curve(samples, begun, ended, np.array(scores, dtype=np.float64))
@@ -237,14 +257,18 @@ def _examination(entry: object, where: str) -> tuple[list[int], object]:
     """samples, begun and ended of one examination; and its scores, besides which it has nothing."""
     keys = (*_COUNTS, "scores")
     if not isinstance(entry, dict):
-        raise DataError(f"{where} must be an object of {', '.join(keys)}; it is {json.dumps(entry)}.")
+        raise DataError(
+            f"{where} must be an object of {', '.join(keys)}; it is {json.dumps(entry)}.", code="wrong-type"
+        )
     for key in entry:
         if key not in keys:
-            raise DataError(f"{where}: '{key}' is not known.{closest(key, keys)} It holds {', '.join(keys)}.")
+            raise DataError(
+                f"{where}: '{key}' is not known.{closest(key, keys)} It holds {', '.join(keys)}.", code="unknown-key"
+            )
     for key in keys:
         if key not in entry:
-            raise DataError(f"{where} has no '{key}'; an examination holds {', '.join(keys)}.")
+            raise DataError(f"{where} has no '{key}'; an examination holds {', '.join(keys)}.", code="missing-key")
     for key in _COUNTS:
         if isinstance(entry[key], bool) or not isinstance(entry[key], int):
-            raise DataError(f"{where}.{key} is {json.dumps(entry[key])}; it must be a whole number.")
+            raise DataError(f"{where}.{key} is {json.dumps(entry[key])}; it must be a whole number.", code="wrong-type")
     return [entry[key] for key in _COUNTS], entry["scores"]

@@ -57,14 +57,22 @@ def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], 
         known = [*PARADIGMS, *installed(GROUP)]
         there_are = f" There are: {', '.join(known)}."
         if spec.name == "multiedgeinference":
-            raise PluginError(f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}")
-        raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
+            raise PluginError(
+                f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}",
+                code="unsupported-by-contract",
+            )
+        raise PluginError(
+            f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}", code="invalid-choice"
+        )
     found = loading(spec.url, spec.name, GROUP).target
     if not isinstance(found, type) or not any(
         "train" in vars(layer) for layer in found.__mro__ if layer is not Paradigm
     ):
         what = "it has no method train()" if isinstance(found, type) else "it is no class"
-        raise PluginError(f"'{spec.name}' is no paradigm: {what}. ianvs.exam.paradigms.Paradigm says what one has.")
+        raise PluginError(
+            f"'{spec.name}' is no paradigm: {what}. ianvs.exam.paradigms.Paradigm says what one has.",
+            code="broken-contract",
+        )
     if Paradigm in found.__mro__:
         return found
     with_defaults: type[Paradigm] = type(found.__name__, (found, Paradigm), {"name": getattr(found, "name", spec.name)})

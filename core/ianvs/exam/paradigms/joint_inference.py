@@ -116,12 +116,14 @@ class JointInference(Paradigm):
             if shares.ndim != 2 or len(shares) != len(data) or not np.isfinite(shares).all():
                 name = f"{type(edge.plugin).__name__}.probabilities()"
                 wanted = f"return (N, C) finite numbers, N = {len(data)}."
-                raise PluginError(f"{name} returned shape {shares.shape}: {wanted}")
+                raise PluginError(f"{name} returned shape {shares.shape}: {wanted}", code="invalid-result")
         router = session.module("hard_example_mining")
         found = np.asarray(session.call(router, "hard", data, shares, **context))
         if found.shape != (len(data),) or found.dtype != bool:
             name = f"{type(router.plugin).__name__}.hard()"
-            raise PluginError(f"{name} returned {found.dtype} {found.shape}: return ({len(data)},) bool.")
+            raise PluginError(
+                f"{name} returned {found.dtype} {found.shape}: return ({len(data)},) bool.", code="invalid-result"
+            )
         return found
 
 
@@ -133,5 +135,7 @@ def _answers(session: Session, model: Module, data: TestView, context: Context) 
     if not hasattr(said, "__len__") or len(said) != len(data):
         found = f"{len(said)} answers" if hasattr(said, "__len__") else type(said).__name__
         name = f"{type(model.plugin).__name__}.predict()"
-        raise PluginError(f"{name} returned {found} for {len(data)} samples: return one for each.")
+        raise PluginError(
+            f"{name} returned {found} for {len(data)} samples: return one for each.", code="invalid-result"
+        )
     return said

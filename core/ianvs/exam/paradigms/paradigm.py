@@ -133,7 +133,10 @@ def answers(
 def _numbers(found: Any, count: int, who: str) -> NDArray[Any]:
     array = found.detach().cpu().numpy() if hasattr(found, "detach") else np.asarray(found)
     if array.shape != (count,) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        raise PluginError(f"{who} returned {array.dtype} {array.shape}: return {count} finite numbers, one a sample.")
+        raise PluginError(
+            f"{who} returned {array.dtype} {array.shape}: return {count} finite numbers, one a sample.",
+            code="invalid-result",
+        )
     return array
 
 

@@ -68,7 +68,8 @@ class TestTimeLearning(_Asked):
         if not learns and not session.has("memory"):
             raise PluginError(
                 f"{type(system.plugin).__name__} has no feedback(), so it learns nothing. Give it "
-                "feedback(told, **context), or list a module of type `memory`."
+                "feedback(told, **context), or list a module of type `memory`.",
+                code="broken-contract",
             )
         for told in session.feed(step):
             if learns:

@@ -59,7 +59,10 @@ class Question:
         """(samples, ...) numbers that `found` holds. Raises PluginError. classes: how many the exam has."""
         array = np.asarray(on_host(found))
         if array.shape[:1] != (samples,) or array.dtype.kind not in "iufb":
-            raise PluginError(f"{who} returned {array.dtype} {array.shape}: return {self.wanted}, N = {samples}.")
+            raise PluginError(
+                f"{who} returned {array.dtype} {array.shape}: return {self.wanted}, N = {samples}.",
+                code="invalid-result",
+            )
         return array
 
     def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
@@ -80,12 +83,13 @@ def question(spec: QuestionSpec) -> Question:
         if spec.name not in known:
             there = f"{closest(spec.name, known)} There are: {one_line([*known])}."
             raise PluginError(
-                f"there is no question '{spec.name}'.{there} One of your own needs the `url` of its file."
+                f"there is no question '{spec.name}'.{there} One of your own needs the `url` of its file.",
+                code="unknown-question",
             )
         found = known[spec.name].load()
     if isinstance(found, type) and issubclass(found, Question):
         return found()
-    raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.questions.Question.")
+    raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.questions.Question.", code="broken-contract")
 
 
 def questions_of(testenv: TestEnvSpec) -> Sequence[Question]:

@@ -46,5 +46,6 @@ def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:
     if budget is not None and budget.over == "fail" and (over := over_budget(budget, result)):
         raise ExamRuleError(
             f"over the budget of the exam: {'; '.join(over)}. "
-            "With `over: mark` in the testenv's budget, the row is marked instead."
+            "With `over: mark` in the testenv's budget, the row is marked instead.",
+            code="broken-rule",
         )

@@ -155,7 +155,7 @@ def _opened(spec: ScenarioSpec) -> _Opened:
         around = load_scenario(spec)
     except PluginError as error:
         raise ConfigError(
-            [ValidationError.of(error, spec.places.get("name", spec.place), "unknown-scenario")]
+            [ValidationError(str(error), spec.places.get("name", spec.place), code="unknown-scenario")]
         ) from error
     kind: type[Scenario] = around.target
     what = spec.name if is_authors(spec) else kind.names[0]

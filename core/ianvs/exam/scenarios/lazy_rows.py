@@ -90,7 +90,10 @@ class LazyRows(Tensor):
             if found is not NotImplemented:
                 return found
         if func._schema.is_mutable:
-            raise PluginError("samples that are decoded when they are read can't be changed in place: take x.clone().")
+            raise PluginError(
+                "samples that are decoded when they are read can't be changed in place: take x.clone().",
+                code="broken-rule",
+            )
 
         def whole(one: Any) -> Any:
             return one.decoded() if isinstance(one, LazyRows) else one

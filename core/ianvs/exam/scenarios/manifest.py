@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from ianvs.base.entry_points import installed
-from ianvs.base.errors import DataError, PluginError, closest, one_line, shown_path
+from ianvs.base.errors import DataError, PluginError, closest, code_of, one_line, shown_path
 from ianvs.exam.data.dataset import Dataset, Positions, Samples, Transform
 from ianvs.exam.data.options import Options
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
@@ -122,11 +122,13 @@ def read_manifest(path: Path) -> Mapping[str, object]:
     try:
         found = json.loads(path.read_bytes())
     except OSError as error:
-        raise DataError(f"{shown_path(path)} can't be read: {error.strerror}.") from None
+        raise DataError(f"{shown_path(path)} can't be read: {error.strerror}.", code="unreadable-file") from None
     except ValueError as error:
-        raise DataError(f"{shown_path(path)} is no manifest: it is not json ({error}).") from None
+        raise DataError(
+            f"{shown_path(path)} is no manifest: it is not json ({error}).", code="unreadable-data"
+        ) from None
     if not isinstance(found, dict):
-        raise DataError(f"{shown_path(path)} is no manifest: it holds no mapping.")
+        raise DataError(f"{shown_path(path)} is no manifest: it holds no mapping.", code="wrong-type")
     return found
 
 
@@ -137,27 +139,31 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
     class that the data don't have.
     """
     if content.get("version") != VERSION:
-        raise DataError(f"{source} has version {content.get('version')!r}; this ianvs reads version {VERSION}.")
+        raise DataError(
+            f"{source} has version {content.get('version')!r}; this ianvs reads version {VERSION}.",
+            code="invalid-value",
+        )
     try:
         said = _Manifest.model_validate(content)
     except ValidationError as error:
         found = [(d["loc"], d["msg"]) for d in error.errors(include_url=False, include_input=False)]
         slips = [f"`{'.'.join(map(str, place))}` {what[0].lower()}{what[1:]}" for place, what in found]
-        raise DataError(f"{source} is not a manifest: {one_line(slips, 3)}.") from None
+        raise DataError(f"{source} is not a manifest: {one_line(slips, 3)}.", code="invalid-value") from None
     if (said.stream is None) != said.rules.boundaries:
         message = "`rules.boundaries` is false where there is a `stream`, and true where there is none"
-        raise DataError(f"{source} contradicts itself: {message}.")
+        raise DataError(f"{source} contradicts itself: {message}.", code="conflicting-keys")
     if said.rules.output_space == "task" and not said.rules.task_in_testing:
         message = "`rules.output_space` is task, and `rules.task_in_testing` is false"
-        raise DataError(f"{source} contradicts itself: {message}.")
+        raise DataError(f"{source} contradicts itself: {message}.", code="conflicting-keys")
     if (said.dataset, said.fingerprint) != (dataset.name, dataset.fingerprint):
         raise DataError(
             f"{source} was made on {said.dataset} with fingerprint {said.fingerprint[:12]}, and the data here are "
             f"{dataset.name} with fingerprint {dataset.fingerprint[:12]}. They must have the same content: use the "
-            "same files and the same options of `dataset`."
+            "same files and the same options of `dataset`.",
+            code="mismatched-data",
         )
     if tuple(said.classes) != dataset.classes:
-        raise DataError(f"{source} has other classes than {dataset.name}, or in another order.")
+        raise DataError(f"{source} has other classes than {dataset.name}, or in another order.", code="mismatched-data")
     train, test = _where(dataset.train), _where(dataset.test)
     index = {name: position for position, name in enumerate(dataset.classes)}
 
@@ -165,7 +171,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
         positions = _positions(where, of.samples)
         unknown = [name for name in of.classes if name not in index]
         if unknown:
-            raise DataError(f"{dataset.name} has no class {one_line(unknown, 3)}.")
+            raise DataError(f"{dataset.name} has no class {one_line(unknown, 3)}.", code="unknown-class")
         return of.name, positions, tuple(index[name] for name in of.classes), _transform_of(of.transform)
 
     def told(of: _Round) -> NDArray[np.int64] | None:
@@ -173,7 +179,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
             return None
         labels = np.array(of.labels, dtype=np.int64)
         if len(labels) != len(of.samples) or (len(labels) and not -1 <= labels.min() <= labels.max() < len(index)):
-            raise DataError("`labels` is one class index per sample, -1 where it is withheld.")
+            raise DataError("`labels` is one class index per sample, -1 where it is withheld.", code="invalid-value")
         return labels
 
     rounds: list[Round] = []
@@ -185,7 +191,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
             tests.append(TestSet(*read(t, test), None if t.adapt is None else _positions(train, t.adapt)))
     except DataError as error:
         part = [*said.rounds, *said.tests][len(rounds) + len(tests)]
-        raise DataError(f"{source}, {part.name}: {error}") from None
+        raise DataError(f"{source}, {part.name}: {error}", code=error.code) from None
     stream = None if said.stream is None else Stream(**said.stream.model_dump())
     return Exam(dataset, tuple(rounds), tuple(tests), Rules(**said.rules.model_dump()), stream)
 
@@ -209,13 +215,13 @@ def _transform_of(described: _Transform | None) -> Transform | None:
     name, options, known = described.name, described.options, installed(TRANSFORMS)
     if name not in known:
         message = f"there is no transformation '{name}'.{closest(name, known)} There are: {one_line(list(known))}."
-        raise DataError(message)
+        raise DataError(message, code="invalid-choice")
     try:
         made: Transform = load_object(None, name, TRANSFORMS)(**options)
     except PluginError as error:
-        raise DataError(str(error)) from None
+        raise DataError(str(error), code=code_of(error, "unloadable-plugin")) from None
     except TypeError:
-        raise DataError(f"the transformation '{name}' can't be made with {options!r}.") from None
+        raise DataError(f"the transformation '{name}' can't be made with {options!r}.", code="invalid-option") from None
     return made
 
 
@@ -223,17 +229,19 @@ def _where(samples: Samples) -> dict[str, int]:
     """The position of each sample by its name."""
     found = {name: position for position, name in enumerate(samples.ids.tolist())}
     if len(found) < len(samples):
-        raise DataError("the data have two samples of one name, so a manifest can't tell them apart.")
+        raise DataError(
+            "the data have two samples of one name, so a manifest can't tell them apart.", code="duplicate-entry"
+        )
     return found
 
 
 def _positions(where: Mapping[str, int], names: Sequence[str]) -> Positions:
     if not names:
-        raise DataError("it has no samples.")
+        raise DataError("it has no samples.", code="empty-value")
     if len(set(names)) < len(names):
         twice = one_line([name for name, count in Counter(names).items() if count > 1], 3)
-        raise DataError(f"it lists {twice} more than once.")
+        raise DataError(f"it lists {twice} more than once.", code="duplicate-entry")
     unknown = [name for name in names if name not in where]
     if unknown:
-        raise DataError(f"the data have no sample {one_line(unknown, 3)}. Was the file edited?")
+        raise DataError(f"the data have no sample {one_line(unknown, 3)}. Was the file edited?", code="mismatched-data")
     return np.array([where[name] for name in names], dtype=np.int64)

@@ -32,12 +32,12 @@ def load_scenario(spec: ScenarioSpec) -> Loaded:
             there = installed(ENTRY_POINTS)
             names = [*(name for kind in _ours().values() for name in kind.names), *there]
             message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*there])}."
-            raise PluginError(f"{message} One of your own needs the `url` of its file.")
+            raise PluginError(f"{message} One of your own needs the `url` of its file.", code="unknown-scenario")
         return Loaded(ours)
     loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)
     if isinstance(loaded.target, type) and issubclass(loaded.target, Scenario):
         return loaded
-    raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.scenarios.Scenario.")
+    raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.scenarios.Scenario.", code="unknown-scenario")
 
 
 def _folded(name: str) -> str:

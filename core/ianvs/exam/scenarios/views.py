@@ -57,17 +57,19 @@ class _View:
     def __getstate__(self) -> dict[str, object]:
         """Of a copy or a pickle: while the view is open, it would outlive it."""
         if self._open:
-            raise ExamRuleError(f"what a learner is handed can't be copied or pickled whole: {self._over}")
+            raise ExamRuleError(
+                f"what a learner is handed can't be copied or pickled whole: {self._over}", code="broken-rule"
+            )
         return self.__dict__.copy()
 
     def _require_open(self) -> None:
         if not self._open:
-            raise ExamRuleError(self._over)
+            raise ExamRuleError(self._over, code="broken-rule")
 
     def _require_batches(self, batch_size: int) -> None:
         self._require_open()
         if batch_size < 1:
-            raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")
+            raise PluginError(f"batch_size is {batch_size}; it must be at least 1.", code="out-of-range")
 
     def _pass(self, columns: tuple[str, ...]) -> None:
         """`columns` are handed out whole; () is a loader."""
@@ -80,7 +82,10 @@ class _View:
         where = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
         if rows.ndim != 1 or (rows.dtype == bool and len(rows) != self._count):
             form = f"{rows.dtype} of shape {rows.shape}"
-            raise PluginError(f"name a part of {self._count} samples by positions or a bool for each, not by {form}.")
+            raise PluginError(
+                f"name a part of {self._count} samples by positions or a bool for each, not by {form}.",
+                code="wrong-type",
+            )
         return {name: Picked(self._columns[name], where) for name in names}
 
     @property
@@ -251,7 +256,8 @@ class TrainView(_View):
             raise ExamRuleError(
                 f"the rules of this exam allow {once} over the data of {self._name}, and another one was asked for. "
                 "Each call of loader() is a pass, and so is taking .x, .y or tensors(): keep what they gave. "
-                "`passes` in the context says how often a learner may go over it."
+                "`passes` in the context says how often a learner may go over it.",
+                code="broken-rule",
             )
 
     @property
@@ -260,7 +266,8 @@ class TrainView(_View):
         if not self._labelled:
             raise ExamRuleError(
                 "labels are hidden in the stages of continual pre-training: learn from `.x` alone. "
-                "A copy gets labels when it is adapted to a downstream task."
+                "A copy gets labels when it is adapted to a downstream task.",
+                code="broken-rule",
             )
         self._pass(("y",))
         return self._column("y")
@@ -310,12 +317,14 @@ class TestView(_View):
     @property
     def y(self) -> NoReturn:
         """Hidden."""
-        raise ExamRuleError("labels of a test set are hidden; predict() gives them.")
+        raise ExamRuleError("labels of a test set are hidden; predict() gives them.", code="broken-rule")
 
     @property
     def ids(self) -> NoReturn:
         """Hidden: a file name often tells the class or the domain."""
-        raise ExamRuleError("names of a test set's samples are hidden, since they often tell the class; use `.x`.")
+        raise ExamRuleError(
+            "names of a test set's samples are hidden, since they often tell the class; use `.x`.", code="broken-rule"
+        )
 
     def part(self, rows: ArrayLike) -> TestView:
         """The samples at `rows`, (n,) positions or (N,) booleans."""
@@ -412,7 +421,8 @@ class Told(_View):
         if kind != self.kind:
             raise ExamRuleError(
                 f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `feedback: {self.kind}` in the "
-                "testenv's `prequential`. `.kind` says which."
+                "testenv's `prequential`. `.kind` says which.",
+                code="broken-rule",
             )
         return self._column("told")
 
@@ -427,7 +437,7 @@ _IN_WORDS = {
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype == object:
-        raise PluginError("these samples are no numbers; use `.x` and `.y` instead of tensors.")
+        raise PluginError("these samples are no numbers; use `.x` and `.y` instead of tensors.", code="wrong-type")
     return values
 
 

@@ -51,7 +51,8 @@ class ForkEngine(Engine):
         except (AttributeError, OSError) as error:
             raise IanvsError(
                 "`start: fork` of the local engine needs Linux (packets between processes). Leave `start` out, or say "
-                "`engine: {name: local, start: spawn}`."
+                "`engine: {name: local, start: spawn}`.",
+                code="invalid-engine",
             ) from error
         self._channel = ours
         environment = {**os.environ, **thread_limits(self._workload.threads)}
@@ -72,7 +73,8 @@ class ForkEngine(Engine):
         if len(order) > MESSAGE_LIMIT:
             raise IanvsError(
                 f"task {task.key} can't be started: its argument has {len(order):,} bytes, and a message to the "
-                f"process that starts it may have {MESSAGE_LIMIT:,}. Write it to a file, and pass the file's path."
+                f"process that starts it may have {MESSAGE_LIMIT:,}. Write it to a file, and pass the file's path.",
+                code="invalid-engine",
             )
         self._running[task.key] = task
         try:
@@ -103,7 +105,10 @@ class ForkEngine(Engine):
                     message = b""
                 if not message:
                     if not self._ready:
-                        raise IanvsError("the process that starts test cases could not be started; its error is above.")
+                        raise IanvsError(
+                            "the process that starts test cases could not be started; its error is above.",
+                            code="invalid-engine",
+                        )
                     self._gone = True
                     break
                 event: Event = pickle.loads(message)

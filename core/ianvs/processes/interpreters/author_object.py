@@ -48,7 +48,10 @@ def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = Fal
             found.target = importlib.import_module(where.adapter).adapted(target)
         return found
     if url is None:
-        raise PluginError(f"'{name}' is looked for in another interpreter: give the `url` of its file or module.")
+        raise PluginError(
+            f"'{name}' is looked for in another interpreter: give the `url` of its file or module.",
+            code="invalid-interpreter",
+        )
     if once:
         path = Path(url)
         return _loaded_once(where, url, name, path.stat().st_mtime_ns if path.is_file() else 0)
@@ -93,7 +96,9 @@ class Worker:
             try:
                 self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
             except OSError as error:
-                raise PluginError(f"the interpreter {python} can't be started: {error.strerror}.") from None
+                raise PluginError(
+                    f"the interpreter {python} can't be started: {error.strerror}.", code="invalid-interpreter"
+                ) from None
         self._peer = Peer(ours, self._handled)
         self._views: list[Any] = []
         self.gone: list[int] = []  # objects that nobody has any more, since it was last told
@@ -117,7 +122,7 @@ class Worker:
         if code < 0:
             signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
             os.kill(os.getpid(), -code)
-        raise PluginError(f"the interpreter of the plugin ended with {code}.")
+        raise PluginError(f"the interpreter of the plugin ended with {code}.", code="failed-plugin")
 
     def method(self, number: int, method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Message:
         try:
@@ -150,7 +155,7 @@ class Worker:
             return "tuple", list(value)
         if value is None or isinstance(value, str | int | float | bool | list | dict):
             return "value", value
-        raise PluginError(f"'{name}' can't be handed to a plugin in another interpreter.")
+        raise PluginError(f"'{name}' can't be handed to a plugin in another interpreter.", code="invalid-request")
 
     def _lent(self, view: Any) -> dict[str, object]:
         self._views.append(view)
@@ -167,7 +172,7 @@ class Worker:
             view.count(tuple(body["columns"]))
             return None
         if name != "column":
-            raise PluginError(f"nobody may call '{name}' here")
+            raise PluginError(f"nobody may call '{name}' here", code="invalid-request")
         values, writer = view.column(body["name"]), ArrayWriter()
         return Message({"is": writer.array(values)}, (writer.sealed(),))
 

@@ -40,7 +40,8 @@ def lock_of(algorithm: AlgorithmSpec) -> Lock:
     if spec is not None and algorithm.python is not None and not algorithm.python.exists():
         raise IanvsError(
             f"the environment of {algorithm.name}, {shown_path(spec.requirements)}, is not prepared. "
-            "Run `ianvs prepare` with the job's file."
+            "Run `ianvs prepare` with the job's file.",
+            code="invalid-interpreter",
         )
     return _lock(str(algorithm.python))
 
@@ -58,7 +59,8 @@ def _lock(python: str) -> Lock:
                 done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"it ended with {done.returncode}"
             )
         raise IanvsError(
-            f"the interpreter {shown_path(Path(python))} can't be used: {said}. Python 3.8 or later is needed."
+            f"the interpreter {shown_path(Path(python))} can't be used: {said}. Python 3.8 or later is needed.",
+            code="invalid-interpreter",
         ) from None
 
 
@@ -88,6 +90,6 @@ def prepare(algorithm: AlgorithmSpec, workspace: Path) -> bool:
         if done.returncode:
             shutil.rmtree(partial, ignore_errors=True)
             said = " ".join(done.stdout.decode(errors="replace").split()[-60:])
-            raise IanvsError(f"the environment of {algorithm.name} can't be made: {said}")
+            raise IanvsError(f"the environment of {algorithm.name} can't be made: {said}", code="invalid-interpreter")
     partial.rename(folder)  # scripts in bin/ name the folder of before; the interpreter does not
     return True

@@ -31,7 +31,9 @@ def stopped(top: int, but: Collection[int]) -> Iterator[None]:
         # With one thread a process runs no more of its program once the signal is there; others it has to reach.
         while moving := [pid for pid in found if len(threads(pid)) > 1 and _running(pid)]:
             if time.monotonic() > latest:
-                raise IanvsError(f"what a learner has started can't be stopped (process {moving[0]})")
+                raise IanvsError(
+                    f"what a learner has started can't be stopped (process {moving[0]})", code="failed-plugin"
+                )
             time.sleep(0.0002)
         yield
     finally:

@@ -73,7 +73,9 @@ def content(path: Path, cache: Path | None = None) -> str:
                 hashlib.file_digest(stream, lambda: sha)
     except OSError as error:
         said = f"{shown_path(error.filename or path)} can't be read: {error.strerror}."
-        raise DataError(f"{said} An algorithm names it, so its content is part of what is examined.") from error
+        raise DataError(
+            f"{said} An algorithm names it, so its content is part of what is examined.", code="unreadable-file"
+        ) from error
     if memo is not None and all(time.time_ns() - s.st_mtime_ns > SETTLED_NS for s in stats):
         with suppress(OSError):  # it only saves time
             write_memo(memo, [state, sha.hexdigest()])

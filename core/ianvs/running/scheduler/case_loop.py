@@ -117,7 +117,7 @@ class CaseLoop:
         self._waiting.clear()
         self._note_waiting()
         if self._unstorable:
-            raise IanvsError(self._unstorable)
+            raise IanvsError(self._unstorable, code="unwritable-file")
 
     # --- one case -----------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
     try:
         kind = _loaded(spec).target
     except PluginError as error:
-        return [ValidationError.of(error, spec.place, "invalid-engine")]
+        return [ValidationError(str(error), spec.place, code="invalid-engine")]
     takes = constructor_parameters(kind)
     known = takes.names[1:]  # the first is the workload
     what = f"engine {spec.name}"
@@ -117,7 +117,7 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
     except Exception as error:
         where = None if spec.url is None else spec.url.resolve()
         said = hide_secrets(cause(error, where), spec.options, environment=os.environ)
-        raise IanvsError(f"engine {spec.name} can't be opened: {said}") from error
+        raise IanvsError(f"engine {spec.name} can't be opened: {said}", code="invalid-engine") from error
     return engine
 
 
@@ -143,7 +143,7 @@ def _loaded(spec: EngineSpec) -> Loaded:
     loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)
     if isinstance(loaded.target, type) and issubclass(loaded.target, Engine):
         return loaded
-    raise PluginError(f"'{spec.name}' is not a subclass of ianvs.processes.engines.Engine.")
+    raise PluginError(f"'{spec.name}' is not a subclass of ianvs.processes.engines.Engine.", code="invalid-engine")
 
 
 def authors_files(value: object) -> Iterator[Path]:

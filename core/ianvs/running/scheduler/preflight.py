@@ -87,7 +87,8 @@ def _workspace(flight: Preflight) -> Iterable[ValidationError]:
     except OSError as error:
         raise IanvsError(
             f"the workspace {shown_path(workspace)} can't be written: {error.strerror}. "
-            "Choose another with `workspace` in the job file or with --workspace."
+            "Choose another with `workspace` in the job file or with --workspace.",
+            code="unwritable-file",
         ) from error
     return ()
 
@@ -358,7 +359,7 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Validat
 
     code, problems = run_alone(flight.engine, task, told)
     if code != 0:
-        raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
+        raise IanvsError(f"reading the data failed; the reason is at the end of {log}.", code="unreadable-data")
     return list(problems or ())
 
 

@@ -115,7 +115,8 @@ def _remembering_nothing(session: AskedSession, answered: Callable[[], Any], chu
             odd = next(i for i, pair in enumerate(zip(labels, fresh, strict=True)) if not alike(*pair))
             raise PluginError(
                 f"{who}.reset() does not bring back the beginning: {labels[odd]!r} instead of {fresh[odd]!r} to "
-                f"question {odd + 1} of chunk {chunk}."
+                f"question {odd + 1} of chunk {chunk}.",
+                code="broken-contract",
             )
     return labels
 

@@ -39,12 +39,14 @@ def checked_answers(
     said = ask(data)
     data.close()
     if not isinstance(said, Predictions):
-        raise PluginError(f"{asked} returned {type(said).__name__}: return Predictions(labels).")
+        raise PluginError(f"{asked} returned {type(said).__name__}: return Predictions(labels).", code="invalid-result")
     extras = {extra: np.asarray(values) for extra, values in said.extras.items()}
     for extra, array in extras.items():
         if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
             form = f"{array.dtype} {array.shape}"
-            raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
+            raise PluginError(
+                f"the extra '{extra}' of predict() is {form}: return a number for each sample.", code="invalid-result"
+            )
     checked: Any = check(said.labels, who())
     return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 

@@ -33,7 +33,7 @@ def run_contract_case(
     """Run what has not run, score it anew, and say what belongs into the result."""
     if not hasattr(os, "fork"):
         where = f"plugins under `contract: {contract.name}` run in a fork of this process"
-        raise PluginError(f"{where}: that needs Linux or macOS.")
+        raise PluginError(f"{where}: that needs Linux or macOS.", code="unsupported-by-contract")
     given, kinds = request.case.hyperparameters, [module.type for module in request.algorithm.modules]
     case = ContractCase(
         request.algorithm,
@@ -110,7 +110,7 @@ def _apart(task: Callable[[], object], report: Reporter) -> tuple[Any, int]:
     answer = json.loads(received)
     if "error" in answer:
         kind, message = answer["error"]
-        raise PluginError(message) if kind == "PluginError" else RemoteError(kind, message)
+        raise PluginError(message, code="failed-plugin") if kind == "PluginError" else RemoteError(kind, message)
     return answer["value"], 1024 * used.ru_maxrss
 
 

@@ -50,7 +50,9 @@ class Copy:
 
     def _handled(self, name: str, told: Message) -> Message | None:
         if name == "feed":  # it would count, and the learner be told so
-            raise PluginError("training data are handed to a learner that trains, not to one that is asked")
+            raise PluginError(
+                "training data are handed to a learner that trains, not to one that is asked", code="invalid-request"
+            )
         if name != "sealed" or self.pid:
             return self._handler(name, told)
         self.pid, self.missing = int(told.body["pid"]), set(map(str, told.body["missing"]))

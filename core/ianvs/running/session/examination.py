@@ -206,7 +206,8 @@ class Examination:
         if question.shows_labels and self._learner.adapts:
             raise PluginError(
                 f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
-                f"shown to it. Take `{question.name}: true` out of the testenv, or the algorithm out of the job."
+                f"shown to it. Take `{question.name}: true` out of the testenv, or the algorithm out of the job.",
+                code="unfit-paradigm",
             )
         if not question.fits:
             return [(which, replace(call, of=question)) for which, call in labels if call.adapted is None]
@@ -221,7 +222,9 @@ class Examination:
     def _fitted(self, question: Question, asked: Sequence[int]) -> dict[int, Part]:
         """[j] the training samples that are asked with sheet j."""
         if len(self._exam.sheets) != len(self._exam.rounds) or not self._kind.probes:
-            raise PluginError(f"`{question.name}: true` needs one test set of classes for each round.")
+            raise PluginError(
+                f"`{question.name}: true` needs one test set of classes for each round.", code="unfit-exam"
+            )
         found = {j: self._feed.probed(j + 1) for j in asked}
         return {j: replace(part, positions=part.positions[:_PROBED]) for j, part in found.items()}
 
@@ -301,13 +304,15 @@ class Examination:
     def _read(self, call: _Call, count: int, answer: Answer, files: Sequence[int]) -> Predictions:
         """Answers to `count` samples. Raises PluginError for those that don't fit; nothing is taken on trust."""
         if len(files) != 1:
-            raise PluginError(f"{answer.who} gave no answers")
+            raise PluginError(f"{answer.who} gave no answers", code="invalid-result")
         memory = mapped(files[0])
         labels = unpacked(memory, answer.labels)
         extras = {name: np.asarray(unpacked(memory, spec)) for name, spec in answer.extras.items()}
         for name, values in extras.items():
             if len(values) != count:
-                raise PluginError(f"{answer.who} gave {len(values)} of '{name}' for {count} samples")
+                raise PluginError(
+                    f"{answer.who} gave {len(values)} of '{name}' for {count} samples", code="invalid-result"
+                )
         if call.of is None:
             unseen = self._exam.rules.unseen != "none"
             labels = self._kind.checker(_asked_for(call, count), self._classes, unseen=unseen)(labels, answer.who)
@@ -328,14 +333,16 @@ class Examination:
         kept = self._kind.kept(pieces(), self._classes)
         ours = {extra for question in self._questions for extra in question.extras}
         if taken := answer.extras.keys() & {*kept.extras, *self._kind.own_extras, *ours}:
-            raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.")
+            raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.", code="invalid-result")
         return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})
 
 
 def _joined(pieces: Sequence[Predictions]) -> Predictions:
     """Answers to all samples of a question. Raises PluginError where some have other extras."""
     if any(piece.extras.keys() != pieces[0].extras.keys() for piece in pieces):
-        raise PluginError("predict() returned extras with some of its answers, and not with others")
+        raise PluginError(
+            "predict() returned extras with some of its answers, and not with others", code="invalid-result"
+        )
     extras = {name: np.concatenate([piece.extras[name] for piece in pieces]) for name in pieces[0].extras}
     return Predictions([one for piece in pieces for one in piece.labels], extras)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ianvs.base.errors import ConfigError, DataError, IanvsError, Place, Problem, closest
+from ianvs.base.errors import ConfigError, DataError, IanvsError, Location, ValidationError, closest, code_of
 from ianvs.base.types import ScoreMatrix
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec, TestEnvSpec
@@ -29,20 +29,21 @@ FITS = "fits"  # folder of the cache
 _FEW = 16  # samples of perfect answers
 
 
-def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
+def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[ValidationError]:
     """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
     with ExamStore(request.workspace).lock(request.exam_id), request.planned_code():  # another run may be at it
         return _prepared(request, report)
 
 
-def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
+def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[ValidationError]:
     store = ExamStore(request.workspace)
     try:
         exam = request.exam(report)
     except ConfigError as error:
         return list(error.problems)
     except DataError as error:
-        return [Problem(str(error), request.testenv.dataset.place or Place(request.testenv.file))]
+        place = request.testenv.dataset.place or Location(request.testenv.file)
+        return [ValidationError.of(error, place, "unreadable-data")]
     if problems := _misfits(exam, request.testenv):
         return problems
     cache = request.workspace / "cache"
@@ -81,7 +82,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
     return []
 
 
-def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
+def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
     kind, tree = data_type(exam.dataset.kind, spec.dataset.data_type), spec.dataset.hierarchy
@@ -90,7 +91,8 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         told = [f"class '{c}' is not in the hierarchy. Add it.{closest(c, nodes)}" for c in classes if c not in nodes]
         if told or not classes:
             told = told or ["a hierarchy is over classes, and these data have none. Take it out."]
-            return [Problem(message, spec.dataset.places.get("hierarchy")) for message in told]
+            place = spec.dataset.places.get("hierarchy")
+            return [ValidationError(message, place, code="invalid-hierarchy") for message in told]
     seen = _perfect(kind, exam, tree)
     answered = {one.name for one in spec.questions}  # by a learner alone
     for metric_spec in _tried(spec):
@@ -106,7 +108,9 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         try:
             score_of(metric_spec, metric, tried)
         except IanvsError as error:
-            problems.append(Problem(kind.misfit(metric_spec.name, error), metric_spec.place))
+            message = kind.misfit(metric_spec.name, error)
+            code = "unfit-metric" if metric_spec.url is None else code_of(error, "failed-plugin")
+            problems.append(ValidationError(message, metric_spec.place, code=code))
     return problems
 
 

@@ -166,7 +166,7 @@ class DataFeed:
     def adaptation(self, test: TestSet) -> Handout:
         """What a copy of the learner is adapted on before it answers `test`."""
         if test.adapt is None:
-            raise PluginError(f"nothing is there to adapt a copy to {test.name}")
+            raise PluginError(f"nothing is there to adapt a copy to {test.name}", code="invalid-request")
         part = Part(self._train, test.adapt, test.transform)
         return Handout((part,), f"the downstream task {test.name}")
 

@@ -18,12 +18,14 @@ class Gate:
         """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
         if seen is None:
             message = "model_eval needs a held-out part of each round, and here is none: set train_ratio below 1"
-            raise PluginError(f"{message}, and have more than one sample of each class in a round.")
+            raise PluginError(f"{message}, and have more than one sample of each class in a round.", code="unfit-exam")
         return score_of(self._spec.metric, self._metric, as_read(self._metric, seen))[0]
 
     def decide(self, index: int, before: float | None, after: float | None) -> tuple[bool, tuple[float, float]]:
         """(whether the new model of round `index` stays, both scores)."""
         if before is None or after is None:
-            raise PluginError(f"model_eval: metric '{self._spec.metric.name}' gave no number on round {index}.")
+            raise PluginError(
+                f"model_eval: metric '{self._spec.metric.name}' gave no number on round {index}.", code="invalid-result"
+            )
         value = after - before if self._spec.mode == "relative" else after
         return bool(COMPARISONS[self._spec.operator](value, self._spec.threshold)), (before, after)

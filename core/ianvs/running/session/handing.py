@@ -87,18 +87,24 @@ class TrainingDataServer:
         if asked.share != ALL or asked.first != asked.last or asked.first != self.step:
             raise ExamRuleError(
                 f"feed({asked.first}, {asked.last}, share={asked.share}): this exam asks one stream before it tells "
-                "(`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once."
+                "(`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once.",
+                code="broken-rule",
             )
         return stream.start()
 
     def _require(self, asked: FeedCall) -> None:
         first, last, (k, n), count = asked.first, asked.last, asked.share, len(self._exam.rounds)
         if not 1 <= first <= last <= count:
-            raise PluginError(f"feed({first}, {last}): the exam has rounds 1 to {count}.")
+            raise PluginError(f"feed({first}, {last}): the exam has rounds 1 to {count}.", code="invalid-request")
         if not 0 <= k < n:
-            raise PluginError(f"feed(share={(k, n)}): a share is (k, n), the k-th of n parts, with k from 0 to n - 1.")
+            raise PluginError(
+                f"feed(share={(k, n)}): a share is (k, n), the k-th of n parts, with k from 0 to n - 1.",
+                code="invalid-request",
+            )
         if last > self.step:
-            raise ExamRuleError(f"feed({first}, {last}): round {last} has not come yet in step {self.step}.")
+            raise ExamRuleError(
+                f"feed({first}, {last}): round {last} has not come yet in step {self.step}.", code="broken-rule"
+            )
         self.saw_past_rounds |= first < self.step or (asked.past and not self._reference)
 
     def _block(self, asked: FeedCall) -> Message:

@@ -55,7 +55,7 @@ class Replies:
     def handle(self, name: str, told: Message) -> Message:
         """One of CALLS. Raises PluginError for what does not fit: it comes from an author's code."""
         if self._when is None or len(told.files) != 1:
-            raise PluginError("replies are given to who is examined, and asked for by one file")
+            raise PluginError("replies are given to who is examined, and asked for by one file", code="invalid-request")
         memory = mapped(told.files[0])
         if name == "replied":
             self._note(self._missing, token_lists(memory, read(Replied, told.body).replies))
@@ -85,7 +85,7 @@ class Replies:
         planned = self._request.generation.version
         if not self._asked_server and (now := server.served().version) != planned:
             said = f"is {now!r} now, and was {planned!r} when the job was planned"
-            raise ReplyServerError(f"the server at {server.url} {said}. Run it again.")
+            raise ReplyServerError(f"the server at {server.url} {said}. Run it again.", code="unreachable-server")
         self._asked_server = True
 
     def _turn_to(self, said_by: list[object]) -> None:
@@ -99,7 +99,7 @@ class Replies:
 
     def _note(self, keys: list[str], said: list[list[int]]) -> None:
         if len(said) != len(keys):
-            raise PluginError(f"{len(said)} replies came to {len(keys)} prompts")
+            raise PluginError(f"{len(said)} replies came to {len(keys)} prompts", code="invalid-result")
         self._known |= {key: " ".join(map(str, one)) for key, one in zip(keys, said, strict=True)}
         self._missing = []
         with suppress(OSError):  # it only saves time

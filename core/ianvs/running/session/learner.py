@@ -88,7 +88,7 @@ class LearnerHost:
 
     def __call__(self, name: str, told: Message) -> Message | None:
         if name not in self._orders:
-            raise PluginError(f"there is no order '{name}'")
+            raise PluginError(f"there is no order '{name}'", code="invalid-request")
         try:
             return self._orders[name](told.body, told.files)
         except (Gone, IanvsError, RemoteError):
@@ -101,7 +101,9 @@ class LearnerHost:
             if refused or not told.body.get("quiet"):
                 sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
             if refused:
-                raise PluginError(f"{author_place(error)}{type(error).__name__}: {error}. {_CLOSED}") from error
+                raise PluginError(
+                    f"{author_place(error)}{type(error).__name__}: {error}. {_CLOSED}", code="broken-rule"
+                ) from error
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)  # told by how it begins
             if self._closed and not full and (place := author_place(error)):
                 raise RemoteError(type(error).__name__, f"{place}{error}") from error
@@ -110,7 +112,7 @@ class LearnerHost:
     @property
     def _session(self) -> CaseSession:
         if self._opened is None:
-            raise PluginError("there is no session yet")
+            raise PluginError("there is no session yet", code="invalid-request")
         return self._opened
 
     # --- orders -------------------------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ class LearnerHost:
     def _answer(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         """Let a copy of this process serve at the other end of a socket, with a folder for temporary files."""
         if self._fork is None or self._fork(files[0], body["folder"]) != 0:
-            raise PluginError("this learner can't be copied")
+            raise PluginError("this learner can't be copied", code="broken-contract")
         return Message({})
 
     def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
@@ -254,7 +256,8 @@ class LearnerHost:
         writes = context["generation"]
         if writes is not None and writes.engine == "server" and not writes.asked:
             raise ReplyServerError(
-                f"{session.who} does not have its replies written by `generation`. Take it out of the job."
+                f"{session.who} does not have its replies written by `generation`. Take it out of the job.",
+                code="unfit-module",
             )
         return checked
 
@@ -264,7 +267,7 @@ class LearnerHost:
         """Checked, what a method of the base model says of all samples; y: their replies, where it is shown them."""
         question, learner = self._questions[body["question"]], self._session.module("basemodel")
         if why := question.lacks(learner.plugin):
-            raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.")
+            raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.", code="broken-contract")
         data: TestView | TrainView = TestView(x, name=body["name"])
         if y is not None:
             data = TrainView({"x": x, "y": y}, name=body["name"])
@@ -344,7 +347,9 @@ def _prepare_process(request: CaseRequest) -> str:
         return "cpu"
     available = torch.cuda.is_available()
     if request.device == "cuda" and not available:
-        raise IanvsError(NO_CUDA)  # the check before a run says the same; a node of a cluster may be unlike others
+        raise IanvsError(
+            NO_CUDA, code="missing-device"
+        )  # the check before a run says the same; a node of a cluster may be unlike others
     if available:
         torch.cuda.init()  # so that its generators are there to be seeded
     return "cuda" if available else "cpu"

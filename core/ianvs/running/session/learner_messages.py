@@ -144,7 +144,9 @@ def token_lists(memory: memoryview, spec: Spec) -> list[list[int]]:
     try:
         return _TOKENS.validate_python(unpacked(memory, spec))
     except ValidationError as error:
-        raise PluginError(f"prompts and replies are lists of token ids: {error.errors()[0]['msg']}") from None
+        raise PluginError(
+            f"prompts and replies are lists of token ids: {error.errors()[0]['msg']}", code="invalid-request"
+        ) from None
 
 
 def read(form: type[_T], body: Mapping[str, Any]) -> _T:
@@ -155,4 +157,6 @@ def read(form: type[_T], body: Mapping[str, Any]) -> _T:
         return form.model_validate_json(json.dumps(body))  # strict, but for what JSON has no word for: tuples, paths
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
-        raise PluginError(f"the learner's process sent what is no {form.__name__}: {said}") from None
+        raise PluginError(
+            f"the learner's process sent what is no {form.__name__}: {said}", code="invalid-request"
+        ) from None

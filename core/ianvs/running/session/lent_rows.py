@@ -33,7 +33,9 @@ class Door:
         try:
             found = self._peer().call("rows", {"lent": lent, "rows": rows.tolist()})
         except (Gone, OSError):
-            raise ExamRuleError("these samples are not available any more; keep your own memory.") from None
+            raise ExamRuleError(
+                "these samples are not available any more; keep your own memory.", code="broken-rule"
+            ) from None
         return found.body, mapped(found.files[0])
 
     def close(self) -> None:

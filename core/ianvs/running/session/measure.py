@@ -130,7 +130,8 @@ def saved_bytes(folder: Path, limit_mb: float) -> int:
         raise PluginError(
             f"save() wrote {total / 1e6:,.0f} MB, more than limits.saved_mb: {limit_mb:g}. The largest file is "
             f"'{largest.relative_to(folder)}' with {sizes[largest] / 1e6:,.0f} MB, holes included. Save less, or "
-            "raise the limit in the job's file."
+            "raise the limit in the job's file.",
+            code="out-of-range",
         )
     return total
 

@@ -69,7 +69,8 @@ class AuthorsModule:
         if self._says_that_it_adapts() != self._adapts:
             raise PluginError(
                 f"{self.name}.adapts_in_testing was {self._adapts} when it was built and is {not self._adapts} now. "
-                "Make it a class attribute that stays as it is."
+                "Make it a class attribute that stays as it is.",
+                code="broken-contract",
             )
         return self._adapts
 
@@ -80,7 +81,7 @@ class AuthorsModule:
         """What `method` returns; of `offered` it gets what it names."""
         function = getattr(self.plugin, method, None)
         if not callable(function):
-            raise PluginError(f"{self.name} has no method {method}().")
+            raise PluginError(f"{self.name} has no method {method}().", code="broken-contract")
         given = named_arguments(function, offered)
         try:
             with self._loaded.active():
@@ -89,7 +90,7 @@ class AuthorsModule:
             hidden = [name for name in CONTEXT if name not in offered and f"'{name}'" in str(error)]
             missing = isinstance(error, KeyError) or "required" in str(error)
             if hidden and missing:
-                raise ExamRuleError(self._hidden(hidden[0], method)) from error
+                raise ExamRuleError(self._hidden(hidden[0], method), code="broken-rule") from error
             raise
 
     def save(self, path: Path) -> Path | None:
@@ -217,7 +218,8 @@ class Modules:
         if kind not in known:
             listed = f"It lists: {', '.join(known)}."
             raise PluginError(
-                f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}"
+                f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}",
+                code="missing-module",
             )
         if kind not in self._loaded:
             self._loaded[kind] = load_in(surroundings(self._algorithm), known[kind].url, known[kind].name)
@@ -232,9 +234,14 @@ def declared_measures(modules: Iterable[AuthorsModule], taken: Iterable[str]) ->
         if said is None or callable(said):
             continue
         if not isinstance(said, Mapping) or not all(isinstance(one, Measure) for one in said.values()):
-            raise PluginError(f"{module.name}.measures must be a dict: name -> ianvs.base.types.Measure.")
+            raise PluginError(
+                f"{module.name}.measures must be a dict: name -> ianvs.base.types.Measure.", code="broken-contract"
+            )
         if twice := sorted(set(said) & {*taken, *found}):
-            raise PluginError(f"{module.name}.measures has '{twice[0]}', which is measured already. Rename it.")
+            raise PluginError(
+                f"{module.name}.measures has '{twice[0]}', which is measured already. Rename it.",
+                code="duplicate-column",
+            )
         found |= said
     return found
 
@@ -244,10 +251,17 @@ def checked_measures(module: AuthorsModule, said: object) -> dict[str, float]:
     known = module.plugin.measures
     who = f"{module.name}.measured()"
     if not isinstance(said, Mapping):
-        raise PluginError(f"{who} returned {type(said).__name__}: return a dict, name -> number.")
+        raise PluginError(
+            f"{who} returned {type(said).__name__}: return a dict, name -> number.", code="invalid-result"
+        )
     for name, value in said.items():
         if name not in known:
-            raise PluginError(f"{who} returned '{name}', which is not in its `measures`.{closest(str(name), known)}")
+            raise PluginError(
+                f"{who} returned '{name}', which is not in its `measures`.{closest(str(name), known)}",
+                code="invalid-result",
+            )
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise PluginError(f"{who} returned {value!r} as '{name}': a finite number is needed.")
+            raise PluginError(
+                f"{who} returned {value!r} as '{name}': a finite number is needed.", code="invalid-result"
+            )
     return {name: float(value) for name, value in said.items()}

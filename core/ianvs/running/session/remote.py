@@ -362,5 +362,6 @@ def _require_saved(model: Model) -> None:
             raise PluginError(
                 f"the {one.kind} has no save(), and its process can't be forked to answer (it has several threads or a "
                 "card, or the job says `sealing: strict`). What can't be copied can't be examined: give it save() and "
-                "load(). A method that learns while it is tested says `adapts_in_testing = True` (docs/trust.md)."
+                "load(). A method that learns while it is tested says `adapts_in_testing = True` (docs/trust.md).",
+                code="broken-contract",
             )

@@ -135,7 +135,7 @@ class CaseRounds:
             return self._stream.answered(read(AnsweredCall, told.body), told)
         if name in CALLS:
             return self._replies.handle(name, told)
-        raise PluginError(f"there is nothing called '{name}' to be had")
+        raise PluginError(f"there is nothing called '{name}' to be had", code="invalid-request")
 
     # --- steps --------------------------------------------------------------------------------------------------
 
@@ -357,7 +357,8 @@ class CaseRounds:
             previous = self._model_after(index - 1)
             if not previous.modules:
                 raise PluginError(
-                    f"model_eval: the model of round {index - 1} is gone, so round {index} can't be undone."
+                    f"model_eval: the model of round {index - 1} is gone, so round {index} can't be undone.",
+                    code="missing-file",
                 )
             self.learner.restore(previous, taught=False)
             shutil.rmtree(folder.model)
@@ -443,7 +444,7 @@ class CaseRounds:
         self.learner.restore(model)
         if self.learner.adapts and before.sealing is not None and before.sealing.copies != "none":
             # It would be asked before a round begins, and no round would say so.
-            raise PluginError("adapts_in_testing is True now, and was not before")
+            raise PluginError("adapts_in_testing is True now, and was not before", code="broken-contract")
         return self._examination.predictions(model, before.index)
 
     def _resume(self, rounds: int) -> int:
@@ -472,10 +473,10 @@ class CaseRounds:
         try:
             model = self._model_after(last)
             if not model.modules:
-                raise PluginError("no model is stored")
+                raise PluginError("no model is stored", code="missing-file")
             now = self._brought_back(model, done[-1])
             if now.keys() != before.keys() or not same_answers(now, before):
-                raise PluginError("load() does not bring back the predictions of before save()")
+                raise PluginError("load() does not bring back the predictions of before save()", code="broken-contract")
         except ReplyServerError:  # what is stored is as good as before
             raise
         except Exception as error:

@@ -82,9 +82,9 @@ class RowServer:
 
     def _rows(self, name: str, told: Message) -> Message:
         if not self._open:
-            raise ExamRuleError("these samples were taken back")
+            raise ExamRuleError("these samples were taken back", code="broken-rule")
         if name != "rows":
-            raise PluginError(f"there is nothing called '{name}' to be had")
+            raise PluginError(f"there is nothing called '{name}' to be had", code="invalid-request")
         column, rows = self._asked(told.body)
         if column.coding is None:
             values = column.gather(rows)
@@ -97,8 +97,10 @@ class RowServer:
     def _asked(self, body: Mapping[str, Any]) -> tuple[Column, Any]:
         lent, rows = body.get("lent"), body.get("rows")
         if not isinstance(lent, int) or not 0 <= lent < len(self._columns) or not isinstance(rows, list):
-            raise PluginError("rows are asked for by the number of a column, and in a list")
+            raise PluginError("rows are asked for by the number of a column, and in a list", code="invalid-request")
         column = self._columns[lent]
         if len(rows) > MOST or not all(isinstance(row, int) and 0 <= row < len(column) for row in rows):
-            raise PluginError(f"up to {MOST} rows can be asked for at once, from 0 to {len(column) - 1}")
+            raise PluginError(
+                f"up to {MOST} rows can be asked for at once, from 0 to {len(column) - 1}", code="invalid-request"
+            )
         return column, np.array(rows, np.int64)

@@ -76,7 +76,10 @@ class SavingTrial:
             lost = f"the process that loads it ends with {ended.code}"
         said = f"can't be resumed: what is saved is not what was examined ({lost})"
         if strict:
-            raise PluginError(f"{said}. Under `sealing: strict` save() and load() have to bring back the model.")
+            raise PluginError(
+                f"{said}. Under `sealing: strict` save() and load() have to bring back the model.",
+                code="broken-contract",
+            )
         return said
 
 

@@ -167,9 +167,14 @@ class CaseSession:
     def measure(self, name: str, value: float) -> None:
         known = self.paradigm.measures
         if name not in known:
-            raise PluginError(f"the paradigm measures '{name}', which is not in its `measures`.{closest(name, known)}")
+            raise PluginError(
+                f"the paradigm measures '{name}', which is not in its `measures`.{closest(name, known)}",
+                code="invalid-result",
+            )
         if not math.isfinite(value):
-            raise PluginError(f"the paradigm measures {value} as '{name}': a finite number is needed.")
+            raise PluginError(
+                f"the paradigm measures {value} as '{name}': a finite number is needed.", code="invalid-result"
+            )
         before = self.step.measures.get(name)
         if before is not None and known[name].reduce != "last":
             value = before + value if known[name].reduce == "sum" else max(before, value)

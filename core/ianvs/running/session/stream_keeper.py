@@ -98,7 +98,8 @@ class StreamKeeper:
         if self._begun:
             raise ExamRuleError(
                 f"feed({self._round}): the stream of round {self._round} is asked already. Each chunk is asked once, "
-                "and what is told of it comes after its answers."
+                "and what is told of it comes after its answers.",
+                code="broken-rule",
             )
         self._begun, self._since = True, 0.0
         return Message({"asks": True})
@@ -107,7 +108,9 @@ class StreamKeeper:
         """The next chunk, without anything but its samples; {"more": False} where the round is over."""
         if not self._begun or self._is_asked:
             last = f"chunk {self._next + 2} comes after the answers to chunk {self._next + 1}"
-            raise ExamRuleError(last if self._begun else "no chunk is asked before the round is: feed() begins it.")
+            raise ExamRuleError(
+                last if self._begun else "no chunk is asked before the round is: feed() begins it.", code="broken-rule"
+            )
         if self._since:
             self.times.learning += time.perf_counter() - self._since
             self._learnt(self._next - 1)
@@ -135,9 +138,9 @@ class StreamKeeper:
         memory = memoryview(bytes(brought(came)))  # a file is still the learner's, who may write in it later
         t, chunk = self._next, self._chunks[self._next % len(self._chunks)][1]
         if not self._is_asked:
-            raise ExamRuleError(f"chunk {said.chunk} was answered; the first answer counts.")
+            raise ExamRuleError(f"chunk {said.chunk} was answered; the first answer counts.", code="broken-rule")
         if said.chunk != chunk.number:
-            raise ExamRuleError(f"chunk {said.chunk} was not asked; chunk {chunk.number} was.")
+            raise ExamRuleError(f"chunk {said.chunk} was not asked; chunk {chunk.number} was.", code="broken-rule")
         answers = self._checked(chunk, unpacked(memory, said.labels), said.who)
         first = self._journal.first(t)
         if first is None:
@@ -226,7 +229,7 @@ class StreamKeeper:
                 if self._chunks[index][0] == number and (found := journal.first(index)) is not None:
                     self._answers[index] = found
         if gone := lacking - self._answers.keys():
-            raise PluginError(f"the answers to chunk {min(gone) + 1} of the stream are gone")
+            raise PluginError(f"the answers to chunk {min(gone) + 1} of the stream are gone", code="missing-file")
 
     def _learnt(self, chunk: int) -> None:
         """The learner has learnt from what was told after `chunk`."""

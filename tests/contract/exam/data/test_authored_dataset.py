@@ -507,3 +507,16 @@ def test_seen_are_files_and_folders_that_the_function_reads_not_code_nor_what_it
     loaded(tmp_path, source)
     (memo,) = (tmp_path / "cache" / "authored").glob("*.json")
     assert {Path(path).name for path in read_memo(memo)["read"]} == {"read.csv", "a folder", "listed"}
+
+
+def test_a_frame_with_a_row_number_is_refused(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "t.csv").write_text(
+        ",a,label\n" + "".join(f"{row},{row % 3 / 2},{'cd'[row // 6]}\n" for row in range(12))
+    )
+    source = "import pandas\n\n\ndef mine():\n    frame = pandas.read_csv(FILE)\n    return frame, frame\n"
+    (tmp_path / "mine.py").write_text(source.replace("FILE", repr(str(tmp_path / "t.csv"))))
+    with pytest.raises(DataError, match="Unnamed: 0"):
+        data.load(DatasetSpec(name="mine", url=tmp_path / "mine.py"), tmp_path / "cache")
+    listed = DatasetSpec(name="mine", url=tmp_path / "mine.py", options={"input": ["a"]})
+    assert data.load(listed, tmp_path / "cache").train.x.shape == (12, 1)

@@ -11,12 +11,14 @@ import torch
 
 import ianvs
 from ianvs.authoring import TorchLearner
-from ianvs.base.errors import DataError
 from ianvs.config.spec import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data import encoding
 from tests.edits import edited
+from tests.errors import errors_of, recorded
 from tests.unit.testalgorithms.exam_of_arrays import Data
+
+pytestmark = pytest.mark.usefixtures("in_own_folder")
 
 
 def write_pictures(folder: Path, dtype: type = np.uint8) -> Path:
@@ -93,21 +95,20 @@ def test_other_pictures_other_weights_and_another_scale_are_other_data(spec: Dat
 
 def test_samples_that_are_no_pictures_are_refused(spec: DatasetSpec, tmp_path: Path) -> None:
     write_pictures(tmp_path, np.float32)
-    with pytest.raises(DataError, match="`backbone` in a dataset is for pictures"):
-        data.load(spec, tmp_path / "cache")
+    assert errors_of(data.load, spec, tmp_path / "cache") == [("unfit-key", "")]
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"network": "resnet19"}, "network 'resnet19' is not known"),
-        ({"weights": "nowhere/weights.pt"}, "there is no such file"),
+        ({"network": "resnet19"}, [("invalid-option", "")]),
+        ({"weights": "nowhere/weights.pt"}, [("invalid-option", "")]),
     ],
 )
 def test_what_is_wrong_is_found_before_a_run(spec: DatasetSpec, change: dict[str, str], words: str) -> None:
     assert spec.backbone is not None
-    (problem,) = data.checked(replace(spec, backbone=replace(spec.backbone, **{"picture_size": 16, **change}))).problems
-    assert words in str(problem)
+    wrong = replace(spec, backbone=replace(spec.backbone, **{"picture_size": 16, **change}))
+    assert recorded(data.checked(wrong).problems) == words
 
 
 JOB = """

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.base.errors import ConfigError, Place, PluginError
+from ianvs.base.errors import Place
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.registry import find, metrics, names, resolve, suggest
 from ianvs.exam.metrics.table import describe, legend
+from tests.errors import errors_of
 
 LOWER_IS_BETTER = {
     "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "WF10", "WF100", "train_seconds",
@@ -73,10 +74,7 @@ def test_a_near_name_is_suggested(typo, name):
 
 def test_an_unknown_metric_is_told_with_its_place_and_the_closest_name():
     spec = MetricSpec("miou", place=Place(Path("testenv.yaml"), 9, 15))
-    with pytest.raises(ConfigError) as caught:
-        resolve(spec)
-    message = "testenv.yaml:9:15: metric 'miou' is not known. Did you mean 'mIoU'? `ianvs metrics` lists all."
-    assert str(caught.value.problems[0]) == message
+    assert errors_of(resolve, spec) == [("unknown-metric", "testenv.yaml:9:15")]
 
 
 def test_a_built_in_resolves_under_its_own_name():
@@ -84,13 +82,11 @@ def test_a_built_in_resolves_under_its_own_name():
 
 
 def test_an_option_of_a_built_in_is_refused():
-    with pytest.raises(ConfigError, match="metric 'accuracy' is built in and has no option 'topk'"):
-        resolve(MetricSpec("accuracy", options={"topk": 5}))
+    assert errors_of(resolve, MetricSpec("accuracy", options={"topk": 5})) == [("unknown-option", "")]
 
 
 def test_of_is_refused_where_there_is_no_score_matrix():
-    with pytest.raises(ConfigError, match=r"`of` names the score .* 'accuracy' is none"):
-        resolve(MetricSpec("accuracy", of="mIoU"))
+    assert errors_of(resolve, MetricSpec("accuracy", of="mIoU")) == [("unfit-metric", "")]
 
 
 def test_a_url_goes_before_a_built_in_of_the_same_name(tmp_path):
@@ -104,8 +100,7 @@ def test_a_url_goes_before_a_built_in_of_the_same_name(tmp_path):
 def test_a_name_that_its_file_lacks_is_an_error(tmp_path):
     file = tmp_path / "scores.py"
     file.write_text("def accuracy(y_true, y_pred):\n    return 0.25\n")
-    with pytest.raises(PluginError, match=r"scores\.py has no 'acuracy'.*accuracy"):
-        resolve(MetricSpec("acuracy", url=file))
+    assert errors_of(resolve, MetricSpec("acuracy", url=file)) == [("unspecified", "")]
 
 
 def test_every_metric_has_a_row_in_the_listing():
@@ -137,9 +132,9 @@ def test_the_documentation_has_every_metric_with_its_formula():
 
 def test_the_legend_tells_definition_source_and_direction():
     bwt, fm = legend([(name, find(name)) for name in ("BWT", "FM", "BWT")])
-    assert bwt.startswith("BWT: Backward transfer: mean over earlier test sets of the final score minus")
-    assert "mean_{j<k} (R[k][j] - R[j][j])" in bwt
-    assert "Lopez-Paz & Ranzato 2017, eq. 3" in bwt
+    assert bwt.startswith("BWT: ")
+    assert find("BWT").formula in bwt
+    assert find("BWT").source in bwt
     assert bwt.endswith("higher is better")
     assert fm.startswith("FM (= FM_restricted): ")
     assert fm.endswith("lower is better")

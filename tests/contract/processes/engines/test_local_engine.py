@@ -7,17 +7,17 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from ianvs.base.errors import IanvsError
 from ianvs.processes.engines import LocalEngine, Task, Workload
 from ianvs.processes.engines.temporary import own_folder, sweep
-from tests.contract.engines.test_engines import task, until_ended, wait_for
+from tests.contract.engines.test_engines import task, until_ended
+from tests.errors import errors_of
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[4]
 LINE = 100
@@ -59,8 +59,7 @@ def test_tasks_that_all_kill_their_parent_all_end(engine: LocalEngine) -> None:
 
 def test_a_task_that_no_message_can_hold_is_refused_by_its_size_and_others_go_on(engine: LocalEngine) -> None:
     engine.submit(task("succeed", "x" * 190_000, key="long"))
-    with pytest.raises(IanvsError, match=r"^task longer can't be started: its argument has [23]\d\d,\d{3} bytes"):
-        engine.submit(task("succeed", "x" * 250_000, key="longer"))
+    assert errors_of(engine.submit, task("succeed", "x" * 250_000, key="longer")) == [("invalid-engine", "")]
     assert [event.key for event in until_ended(engine) if event.kind == "ended"] == ["long"]
 
 
@@ -116,20 +115,18 @@ def test_a_folder_that_is_in_use_or_not_ours_is_not_swept(temporary: Path) -> No
 def test_the_forkserver_ends_with_its_parent_even_while_it_imports(tmp_path: Path) -> None:
     (tmp_path / "slow_module.py").write_text(
         "import os, pathlib, time\n"
-        f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\ntime.sleep(60)\n"
+        f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\ntime.sleep(3600)\n"
     )
     code = (
         "import time; from ianvs.processes.engines import LocalEngine, Workload\n"
-        "engine = LocalEngine(Workload(preload=('slow_module',))); time.sleep(60)"
+        "engine = LocalEngine(Workload(preload=('slow_module',))); time.sleep(3600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     wait_for(lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()))
     parent.kill()
     parent.wait()
     pid = int((tmp_path / "pid").read_text())
-    began = time.monotonic()
-    wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10)
-    assert time.monotonic() - began < 10
+    wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.slow

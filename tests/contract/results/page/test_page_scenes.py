@@ -22,12 +22,12 @@ from ianvs.results.report.charts.shown_rows import shown_rows
 from ianvs.results.report.scenes import SceneSheet, colours
 from ianvs.store import CaseStore
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS
+from tests.contract.results.report.test_scenes import PLUGIN, TESTENV
 from tests.errors import printed
 from tests.jobs import write_job
 from tests.unit.results.page.page_cases import learned
 from tests.unit.results.page.reading import Element, read
 from tests.unit.results.report.report_cases import board
-from tests.unit.results.report.test_scenes import PLUGIN, TESTENV
 
 
 @pytest.fixture(scope="module")

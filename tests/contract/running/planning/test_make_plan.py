@@ -115,8 +115,10 @@ def test_a_metric_that_is_added_to_a_finished_case_is_to_be_scored(tmp_path: Pat
     prepare(plan)
     keep(plan, *plan)
     more = edited(TESTENV, "{name: BWT}", "{name: BWT}, {name: FM}, {name: f1}, {name: balanced_accuracy}")
-    reason = "finished; f1, balanced_accuracy to be computed from what is stored"  # FM is one over the rounds
-    assert told(one_case(tmp_path, testenv=more)) == ("finished", "score", reason)
+    state, action, reason = told(one_case(tmp_path, testenv=more))
+    assert (state, action) == ("finished", "score")
+    assert "f1, balanced_accuracy" in reason
+    assert "FM" not in reason  # it is one over the rounds
 
 
 def test_a_finished_case_whose_exam_is_gone_needs_nothing_but_the_exam(tmp_path: Path) -> None:
@@ -124,13 +126,15 @@ def test_a_finished_case_whose_exam_is_gone_needs_nothing_but_the_exam(tmp_path:
     keep(plan, *plan)
     [planned] = plan
     file = f"exams/{planned.algorithm.exam_id}/exam.json"
-    assert told(plan) == ("unfinished", "prepare", f"{file} is gone, or was changed after it was stored")
+    state, action, reason = told(plan)
+    assert (state, action) == ("unfinished", "prepare")
+    assert reason.startswith(f"{file} ")
     assert planned.damaged == (file,)
     assert not planned.runs
     prepare(plan)
     (tmp_path / "ws" / "exams" / planned.algorithm.exam_id / "truth.npz").unlink()
     [planned] = plan
-    assert planned.reason == f"{Path(file).with_name('truth.npz')} is gone, or was changed after it was stored"
+    assert planned.reason.startswith(f"{Path(file).with_name('truth.npz')} ")
 
 
 def test_a_failed_case_is_tried_again_with_the_first_line_of_why(tmp_path: Path) -> None:
@@ -143,17 +147,18 @@ def test_a_failed_case_is_tried_again_with_the_first_line_of_why(tmp_path: Path)
 @pytest.mark.parametrize(
     ("rounds", "expected"),
     [
-        (0, ("new", "run", "never run")),  # of the untrained model alone there is nothing to go on from
-        (1, ("unfinished", "resume", "cut off after round 1")),
-        (5, ("unfinished", "resume", "cut off after round 5")),
+        (0, ("new", "run")),  # of the untrained model alone there is nothing to go on from
+        (1, ("unfinished", "resume")),
+        (5, ("unfinished", "resume")),
     ],
 )
 def test_a_case_that_was_cut_off_goes_on_after_its_last_round(
-    tmp_path: Path, rounds: int, expected: tuple[str, str, str]
+    tmp_path: Path, rounds: int, expected: tuple[str, str]
 ) -> None:
     plan = one_case(tmp_path)
     keep(plan, *plan, rounds, ends=False, scores=False)
-    assert told(plan) == expected
+    assert told(plan)[:2] == expected
+    printed(told(plan)[2])
 
 
 @pytest.mark.parametrize(
@@ -181,7 +186,7 @@ def test_a_finished_case_with_damaged_files_makes_good_what_they_held(
     names = [str(file.relative_to(tmp_path / "ws")) for file in damaged]
     [planned] = plan
     assert (planned.state, planned.action, planned.damaged) == ("unfinished", action, tuple(names))
-    assert planned.reason == f"{', '.join(names)} is gone, or was changed after it was stored"
+    assert planned.reason.startswith(f"{', '.join(names)} ")
 
 
 @pytest.mark.parametrize(
@@ -198,8 +203,9 @@ def test_a_case_that_ran_as_another_one_says_what_changed(tmp_path: Path, change
     before = one_case(tmp_path)
     keep(before, *before)
     [old] = before
-    reason = f"changed since {old.case.id[:8]}: {differs}"
-    assert told(one_case(tmp_path, **change)) == ("new", "run", reason)
+    state, action, reason = told(one_case(tmp_path, **change))
+    assert (state, action) == ("new", "run")
+    assert reason.endswith(f" {old.case.id[:8]}: {differs}")
 
 
 def test_what_a_changed_case_was_before_may_be_damaged(tmp_path: Path) -> None:
@@ -208,7 +214,8 @@ def test_what_a_changed_case_was_before_may_be_damaged(tmp_path: Path) -> None:
     [old] = before
     (before.store.folder(old.case.id) / "case.json").write_text("{")
     changed = one_case(tmp_path, plugin=edited(MAJORITY, "/ 1000", "/ 999"))
-    assert told(changed) == ("new", "run", "never run")
+    assert told(changed)[:2] == ("new", "run")
+    assert old.case.id[:8] not in told(changed)[2]
 
 
 def test_a_case_that_pauses_is_scored_after_its_round_and_left_alone(tmp_path: Path) -> None:
@@ -216,22 +223,23 @@ def test_a_case_that_pauses_is_scored_after_its_round_and_left_alone(tmp_path: P
     stage = OfTrial("study", 0, {}, seed=0, until=2)
     plan = replace(plan, algorithms=tuple(replace(of, origin=stage) for of in plan.algorithms))
     keep(plan, *plan, 1, ends=False, scores=False)
-    assert told(plan) == ("unfinished", "resume", "cut off after round 1")
+    assert told(plan)[:2] == ("unfinished", "resume")
     keep(plan, *plan, 2, ends=False, scores=False)
-    assert told(plan) == ("stopped", "score", "paused after round 2")
+    assert told(plan)[:2] == ("stopped", "score")
+    printed(told(plan)[2])
     [planned] = plan
     for _, key in plan.scores_of(planned.algorithm):
         plan.store.write_score(planned.case.id, key, [[0.5]] * 3, [], after=2)
-    assert told(plan) == ("stopped", "nothing", "paused after round 2")
+    assert told(plan)[:2] == ("stopped", "nothing")
 
 
 def test_of_a_case_that_a_search_has_done_with_nothing_is_done(tmp_path: Path) -> None:
     plan = one_case(tmp_path)
-    ended = OfTrial("study", 0, {}, seed=0, said="given up after round 1")
+    ended = OfTrial("study", 0, {}, seed=0, said="given up")
     plan = replace(plan, algorithms=tuple(replace(of, origin=ended) for of in plan.algorithms))
-    assert told(plan) == ("stopped", "nothing", "given up after round 1")
+    assert told(plan) == ("stopped", "nothing", "given up")
     fail(plan, *plan)
-    assert told(plan) == ("failed", "nothing", "given up after round 1")
+    assert told(plan) == ("failed", "nothing", "given up")
 
 
 # References
@@ -325,7 +333,9 @@ def test_repetitions_are_cases_of_the_first_seed_that_no_other_case_is(tmp_path:
     plan = plan_of(tmp_path, job="seeds: [4, 5]\nrepeat: 3")
     again = [planned for planned in plan if planned.case.role == "repeat"]
     assert [(one.case.hyperparameters["bias"], one.case.seed) for one in again] == [(0, 4), (1000, 4)] * 2
-    assert {one.reason for one in again} == {"a repetition, never run"}
+    assert {one.state for one in again} == {"new"}
+    [reason] = {one.reason for one in again}
+    printed(reason)
     assert len({planned.case.id for planned in plan}) == len(plan) == 4 + 4
     assert not any(plan.references.of(one.case, one.algorithm) for one in again)
 
@@ -394,11 +404,7 @@ def test_the_beginning_of_an_id_is_a_condition_from_four_letters_on(tmp_path: Pa
 def test_starting_over_drops_what_is_stored_of_the_cases_that_match(tmp_path: Path) -> None:
     plan = one_of_each_state(tmp_path)
     assert start_over(plan, "bias=1000") == 1  # of two, one of which is new
-    assert [(one.state, one.reason) for one in plan][1:] == [
-        ("failed", "failed last time (RuntimeError: no luck)"),
-        ("new", "never run"),
-        ("new", "never run"),
-    ]
+    assert [one.state for one in plan][1:] == ["failed", "new", "new"]
     assert start_over(plan, "all") == 2
     assert {one.state for one in plan} == {"new"}
 
@@ -439,13 +445,14 @@ def test_a_case_of_another_exam_is_no_predecessor(tmp_path: Path) -> None:
     both = edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]")
     path.write_text(edited(both, "[0, 1]", "[0]", "seeds: [0]", "seeds: [0]\n  engine: inline"))
     ianvs.run(path, limit=2)
-    reasons = [one.reason for one in plan_for(load_job(path))]
-    assert reasons == ["finished", "finished", "never run", "never run"]
+    before = list(plan_for(load_job(path)))
+    assert [one.state for one in before] == ["finished", "finished", "new", "new"]
+    [never] = {one.reason for one in before[2:]}  # it names no case that it was before
 
     path.write_text(edited(both, "[./testenv.yaml, ./other.yaml]", "./testenv.yaml", "name: test\n", "name: next\n"))
     ianvs.run(path, engine="inline")
     path.write_text(edited(both, "[./testenv.yaml, ./other.yaml]", "./other.yaml"))
-    assert {one.reason for one in plan_for(load_job(path))} == {"never run"}
+    assert {one.reason for one in plan_for(load_job(path))} == {never}
 
 
 def test_conditions_that_fit_no_case_are_refused(tmp_path: Path) -> None:

@@ -106,7 +106,8 @@ def test_the_content_is_read_again_only_when_the_file_has_changed(
 
 
 @pytest.mark.parametrize("text", ["./gone", "/no/where", "weights.pt", "folder/model.safetensors", "conf.yaml"])
-def test_a_text_that_only_looks_like_a_file_is_told(tmp_path: Path, text: str) -> None:
+def test_a_text_that_only_looks_like_a_file_is_told(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     path = job(tmp_path, text)
     validated = ianvs.validate(path).warnings
     assert [code for code, _ in recorded(validated)] == ["unnamed-file"]

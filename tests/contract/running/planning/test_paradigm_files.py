@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
 from tests.edits import edited
-from tests.errors import recorded
+from tests.errors import Found, errors_of, recorded
 from tests.jobs import write_job
 
 HEAD = "algorithm:\n  paradigm_type: incrementallearning\n  modules:\n    - type: basemodel\n"
@@ -25,47 +24,20 @@ def job(folder: Path, old: str = "", new: str = "") -> Path:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "error"),
     [
-        (
-            "incrementallearning",
-            "incremental",
-            "2:18: paradigm 'incremental' is not known. Did you mean 'incrementallearning'?",
-        ),
-        (
-            "incrementallearning",
-            "singletasklearning_tta",
-            "2:18: paradigm 'singletasklearning_tta' is not known. Did you mean 'singletasklearning'?",
-        ),
-        (
-            "incrementallearning",
-            "multiedgeinference",
-            "2:18: paradigm 'multiedgeinference' is for plugins under `contract: ianvs` only. There are: "
-            "incrementallearning, singletasklearning, lifelonglearning, federatedlearning, "
-            "federatedclassincrementallearning, jointinference, testtimelearning, joint, solo, stateless.",
-        ),
-        (
-            "type: basemodel",
-            "type: basmodel",
-            "4:13: type should be one of basemodel, edgemodel, cloudmodel, dataset_processor, "
-            "hard_example_mining, task_definition, task_relationship_discovery, task_allocation, task_remodeling, "
-            "inference_integrate, task_update_decision, unseen_task_allocation, unseen_sample_recognition, "
-            "unseen_sample_re_recognition, aggregation, inference_scheme, memory, found the text "
-            "'basmodel'. Did you mean 'basemodel'?",
-        ),
-        ("type: basemodel", "type: aggregation", "3:3: incrementallearning needs a module of type basemodel. Add one."),
-        (
-            "  modules",
-            "  initial_model_ulr: x\n  modules",
-            "3:3: unknown key 'initial_model_ulr' in algorithm. Did you mean 'initial_model_url'?",
-        ),
+        ("incrementallearning", "incremental", ("invalid-option", "2:18")),
+        ("incrementallearning", "singletasklearning_tta", ("invalid-option", "2:18")),
+        ("incrementallearning", "multiedgeinference", ("invalid-option", "2:18")),
+        ("type: basemodel", "type: basmodel", ("invalid-choice", "4:13")),
+        ("type: basemodel", "type: aggregation", ("missing-module", "3:3")),
+        ("  modules", "  initial_model_ulr: x\n  modules", ("invalid-option", "3:3")),
     ],
 )
-def test_a_slip_is_told_with_its_place_and_a_remedy(tmp_path: Path, old: str, new: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        ianvs.plan(job(tmp_path, old, new))
-    [problem] = caught.value.problems
-    assert str(problem).endswith(f"algorithm.yaml:{message}")
+def test_a_slip_is_told_with_its_place_and_a_remedy(tmp_path: Path, old: str, new: str, error: Found) -> None:
+    path = job(tmp_path, old, new)
+    [(code, location)] = errors_of(ianvs.plan, path)
+    assert (code, location.removeprefix(f"{tmp_path}/algorithm.yaml:")) == error
 
 
 def test_a_module_that_the_paradigm_does_not_use_is_left_out_with_a_warning(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
 from tests.edits import edited
+from tests.errors import errors_of
 from tests.jobs import write_job
 
 FIRST = "name: five\ndataset: {{name: digits}}\nscenario: {{name: CIL, rounds: 5}}\nmetrics: [{}]"
@@ -46,9 +46,9 @@ def test_a_metric_of_one_exam_alone_is_blank_in_the_other(tmp_path):
 
 
 def test_an_exam_that_nothing_ranks_is_refused_at_its_metrics(tmp_path):
-    with pytest.raises(ConfigError) as caught:
-        ianvs.run(job(tmp_path, "accuracy, BWT", "f1"))
-    assert "other.yaml:5:12: nothing ranks this exam: sort_by names accuracy" in str(caught.value)
+    assert errors_of(ianvs.run, job(tmp_path, "accuracy, BWT", "f1")) == [
+        ("unknown-column", f"{tmp_path / 'other.yaml'}:5:12")
+    ]
 
 
 def test_loaded_results_call_cases_as_their_job_does(tmp_path):
@@ -72,4 +72,4 @@ def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
     plugin += "    def predict(self, data):\n        return [0] * len(data)\n"
     plugin += "    def save(self, path): ...\n    def load(self, path): ...\n"
     page = markdown(document_of(ianvs.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard))
-    assert "2 cases of majority in five, majority in two: RuntimeError: no" in page
+    assert "majority in five, majority in two: RuntimeError: no" in page

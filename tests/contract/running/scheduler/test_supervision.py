@@ -16,13 +16,14 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.base.errors import IanvsError
 from ianvs.running.planning.plan import PlannedCase
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
+from tests.errors import errors_of, printed
 from tests.families import family
 from tests.jobs import MAJORITY, unpack_cases, write_job
+from tests.waiting import wait_for
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
 
@@ -44,47 +45,38 @@ def job(extra: str, seeds: str = "[0, 1]") -> str:
     return f"seeds: {seeds}\njobs: 2\nsealing: open\n{extra}"
 
 
-@pytest.mark.parametrize(
-    ("limit", "message"),
-    family(
-        [
-            ("round_seconds: 2", "round 3 took longer than limits.round_seconds: 2"),
-            ("case_seconds: 5", "the case took longer than limits.case_seconds: 5"),
-        ]
-    ),
-)
-def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str, message: str) -> None:
+@pytest.mark.parametrize("limit", family(["round_seconds: 2", "case_seconds: 5"]))
+def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str) -> None:
     path = write_job(
         tmp_path,
-        plugin=doing("import time; time.sleep(60)"),
+        plugin=doing("import time; time.sleep(3600)"),
         job=job(f"limits: {{{limit}, grace_seconds: 0.2}}"),
         **ONE_CASE,
     )
     hung, other = ianvs.run(path)
     assert hung.failure is not None
-    assert (hung.failure.kind, hung.failure.message) == ("timeout", message)
+    assert hung.failure.kind == "timeout"
+    printed(hung.failure.message)
     assert (len(hung.rounds), other.status) == (3, "finished")
 
 
 def test_a_case_that_ignores_the_wish_to_stop_is_killed(tmp_path: Path) -> None:
-    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
     path = write_job(
         tmp_path, plugin=doing(stubborn), job=job("limits: {round_seconds: 0.5, grace_seconds: 0.2}"), **ONE_CASE
     )
-    start = time.monotonic()
     hung, _ = ianvs.run(path)
     assert hung.failure is not None
     assert hung.failure.kind == "timeout"
-    assert time.monotonic() - start < 30
 
 
 def test_a_case_over_its_memory_is_ended_with_the_limit_named(tmp_path: Path) -> None:
-    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(60)"
+    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(3600)"
     path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}"), **ONE_CASE)
     eater, other = ianvs.run(path)
     assert eater.failure is not None
     assert (eater.failure.kind, eater.failure.error) == ("memory", "MemoryError")
-    assert "more than limits.memory_mb: 500" in eater.failure.message
+    assert "limits.memory_mb: 500" in eater.failure.message
     assert other.status == "finished"
 
 
@@ -105,8 +97,9 @@ time.sleep(1.5)"""
 @pytest.mark.slow
 def test_memory_of_children_counts(tmp_path: Path) -> None:
     eat = (
-        "import numpy, os, time\nfor _ in range(3):\n    if not os.fork(): x = numpy.ones(25_000_000); time.sleep(60)\n"
-        "time.sleep(60)"
+        "import numpy, os, time\n"
+        "for _ in range(3):\n    if not os.fork(): x = numpy.ones(25_000_000); time.sleep(3600)\n"
+        "time.sleep(3600)"
     )
     path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}", seeds="[0]"), **ONE_CASE)
     [found] = ianvs.run(path)
@@ -115,44 +108,47 @@ def test_memory_of_children_counts(tmp_path: Path) -> None:
 
 
 def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
-    started = notes(tmp_path) / "started"
-    plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(2)")
-    path = write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE)
-    process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", str(path)], stdout=-3, stderr=-3)
-    deadline = time.monotonic() + 30
-    while not (started.exists() and started.read_text().strip()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    started, gate = notes(tmp_path) / "started", notes(tmp_path) / "gate"
+    wait = f"""\
+import os, pathlib, time
+print(os.getpid(), file=open({str(started)!r}, "w"), flush=True)
+while not pathlib.Path({str(gate)!r}).exists():
+    time.sleep(0.01)"""
+    path = write_job(tmp_path, plugin=doing(wait), job=job("", seeds="[0]"), **ONE_CASE)
+    command = [sys.executable, "-m", "ianvs", "-f", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: started.exists() and started.read_text().strip())
     process.terminate()
-    assert process.wait(30) == 130
-    assert "1 of 1 unfinished" in (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("stopping"):
+        assert process.poll() is None
+    gate.touch()
+    process.communicate()
+    assert process.returncode == 130
+    assert [planned.state for planned in ianvs.plan(path)] == ["unfinished"]
+    assert (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").exists()
     assert not psutil.pid_exists(int(started.read_text()))
     [found] = ianvs.run(path)  # continues where it was
     assert [round_.index for round_ in found.rounds] == list(range(6))
 
 
 @pytest.mark.parametrize(
-    ("dying", "error", "words"),
+    ("dying", "error"),
     family(
         [
-            ("import ctypes; ctypes.string_at(0)", "SIGSEGV", "crashed; the stack is at the end of the log"),
-            ("import os; os.abort()", "SIGABRT", "crashed; the stack is at the end of the log"),
-            ("import os; os.kill(os.getpid(), 9)", "SIGKILL", "the machine had memory left"),
-            (
-                "import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)",
-                "SIGHUP",
-                "killed, by itself or by another",
-            ),
+            ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+            ("import os; os.abort()", "SIGABRT"),
+            ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+            ("import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)", "SIGHUP"),
         ]
     ),
 )
-def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str, words: str) -> None:
+def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str) -> None:
     path = write_job(tmp_path, plugin=doing(dying), job=job("retries: 0", seeds="[0]"), **ONE_CASE)
     [found] = ianvs.run(path)
     assert found.failure is not None
     assert (found.failure.kind, found.failure.error) == ("killed", error)
-    assert words in found.failure.message
-    assert "memory_mb" not in found.failure.message
+    printed(found.failure.message)
 
 
 def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: Path) -> None:
@@ -182,7 +178,7 @@ def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_plugin_that_kills_the_process_above_it_fails_alone(tmp_path: Path) -> None:
-    plugin = doing("import os, time; os.kill(os.getppid(), 9); time.sleep(60)")
+    plugin = doing("import os, time; os.kill(os.getppid(), 9); time.sleep(3600)")
     dead, *others = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0, 1, 2, 3]"), **ONE_CASE))
     assert dead.failure is not None
     # Where Landlock keeps signals in, it is refused.
@@ -231,7 +227,7 @@ def test_nothing_of_a_case_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TMPDIR", str(temporary))
     mess = f"""\
 import subprocess, sys, tempfile
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
 file = tempfile.NamedTemporaryFile(delete=False)
 print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
     ianvs.run(write_job(tmp_path, plugin=doing(mess), job=job(""), **ONE_CASE))
@@ -244,19 +240,16 @@ print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
 
 def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None:
     started = notes(tmp_path) / "started"
-    plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(60)")
+    plugin = doing(
+        f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(3600)"
+    )
     path = write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE)
     process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", str(path)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not (started.exists() and started.read_text().strip()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: started.exists() and started.read_text().strip())
     process.kill()
     process.wait()
     pid = int(started.read_text())
-    while psutil.pid_exists(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: not psutil.pid_exists(pid))
 
 
 def test_half_written_rounds_of_a_killed_case_are_removed(tmp_path: Path) -> None:
@@ -285,10 +278,10 @@ def test_a_half_written_model_starts_the_case_over_with_a_word_in_the_log(tmp_pa
     told = Warned()
     [again] = ianvs.run(path, listener=told)
     assert again.matrices["accuracy"].values.tolist() == values
-    assert "starting over from round 1" in (found.directory / "log.txt").read_text()
     [said] = told.said
-    assert said.startswith("can't resume after round 4 (")
-    assert said.endswith("; starting over from round 1")
+    assert said in (found.directory / "log.txt").read_text()
+    assert "after round 4" in said
+    assert "from round 1" in said
 
 
 class Warned(Listener):
@@ -351,7 +344,7 @@ def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_di
     with meanwhile(tmp_path, fill):
         ended = subprocess.run(command, capture_output=True, text=True)
     assert "Traceback" not in ended.stderr
-    assert f"the run has stopped: {small_disk} can't be written, or its disk is full." in ended.stderr
+    assert f"{small_disk} " in ended.stderr
     assert "seed 0: failed" in ended.stderr
     assert "seed 2" not in ended.stderr
     assert ended.returncode == 2
@@ -365,8 +358,7 @@ def test_a_model_that_does_not_fit_on_the_disk_stops_the_run(tmp_path: Path, sma
     large = edited(MAJORITY, ".write_text(repr(self.counts))", ".write_bytes(bytes(5_000_000))")
     plugin = edited(large, "def save(self, path):", "def save(self, path):\n        if not self.counts: return None")
     path = write_job(tmp_path, plugin=plugin, job="seeds: [0, 1, 2]\njobs: 1", **ONE_CASE)
-    with pytest.raises(IanvsError, match=r"the run has stopped: .*disk can't be written, or its disk is full"):
-        ianvs.run(path, workspace=small_disk)
+    assert errors_of(ianvs.run, path, workspace=small_disk) == [("unwritable-file", "")]
     assert [case.state for case in ianvs.plan(path, workspace=small_disk)] == ["failed", "new", "new"]
 
 
@@ -395,8 +387,8 @@ def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_make
     with meanwhile(tmp_path, lambda: shutil.rmtree(tmp_path / gone)):
         for found in ianvs.run(path):
             if found.failure is not None:
-                said = found.failure.message
-                assert "was removed while the case ran" in said or "is gone: run the job again" in said
+                assert found.failure.kind != "killed"
+                assert str(tmp_path / "ws") in found.failure.message
     assert [found.status for found in ianvs.run(path)] == ["finished", "finished"]
     assert "Traceback" not in capfd.readouterr().err
 
@@ -411,8 +403,7 @@ def test_a_plugin_that_changes_the_umask_or_the_clock_loses_nothing(tmp_path: Pa
 
 def test_a_workspace_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(IanvsError, match="can't be written"):
-        ianvs.run(write_job(tmp_path), workspace=tmp_path / "file" / "ws")
+    assert errors_of(ianvs.run, write_job(tmp_path), workspace=tmp_path / "file" / "ws") == [("unwritable-file", "")]
 
 
 def test_slots_spread_cases_over_the_cards_and_can_be_had_alone() -> None:

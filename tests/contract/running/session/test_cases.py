@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -15,14 +13,15 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
 from ianvs.base.types import CaseResult
 from ianvs.config import load_job
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.plan import make_plan
 from ianvs.store import ExamStore
 from tests.edits import edited
+from tests.errors import errors_of, printed
 from tests.jobs import MAJORITY, TESTENV, write_job
+from tests.waiting import wait_for
 
 
 def by_seed(results: ianvs.Results) -> dict[tuple[object, int], CaseResult]:
@@ -53,13 +52,13 @@ def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> No
     failure = results.failed[0].failure
     assert failure is not None
     assert (failure.kind, failure.error) == ("exception", "RuntimeError")
-    assert re.fullmatch(r"plugin\.py:\d+: no luck in round 3", failure.message)
+    assert failure.message.startswith("plugin.py:")
     assert failure.log is not None
-    assert "RuntimeError: no luck in round 3" in failure.log.read_text()
+    assert "RuntimeError: no luck" in failure.log.read_text()
     # The page holds the log's end, whatever folder it is made from.
     page = (results.workspace / results.name / "rank" / "report.html").read_text()
     failures = page.partition('id="failures"')[2].partition("</section>")[0]
-    assert "RuntimeError: no luck in round 3" in failures.partition("<pre")[2]
+    assert "RuntimeError: no luck" in failures.partition("<pre")[2]
 
 
 @pytest.mark.slow
@@ -113,12 +112,13 @@ def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(
     one_case = {"hyperparameters": "- bias: {values: [0]}", "job": OPEN.format(7)}
     path = write_job(tmp_path, plugin=noting_rounds(trained, wait), **one_case)
     process = start(path)
-    _wait_for(lambda: trained.exists() and "3" in trained.read_text())
+    wait_for(lambda: trained.exists() and "3" in trained.read_text())
     process.kill()
     process.wait()
     gate.touch()
     [planned] = ianvs.plan(path)
-    assert (planned.state, planned.action, planned.reason) == ("unfinished", "resume", "cut off after round 2")
+    assert (planned.state, planned.action) == ("unfinished", "resume")
+    printed(planned.reason)
     [resumed] = ianvs.run(path)
     assert trained.read_text().split() == ["1", "2", "3", "3", "4", "5"]
     [undisturbed] = ianvs.run(write_job(tmp_path / "other", **one_case))
@@ -132,30 +132,26 @@ def start(path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
 
 
-def _wait_for(condition, seconds: float = 30.0):  # type: ignore[no-untyped-def]
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) -> None:
-    trained, slowly = noted(tmp_path), tmp_path / "slowly"
-    slowly.touch()  # slow enough for a busy machine to hear of the wish before all rounds are over
-    wait = f"        import pathlib, time\n        time.sleep(2 if pathlib.Path({str(slowly)!r}).exists() else 0)\n"
+    trained, gate = noted(tmp_path), tmp_path / "gate"
+    wait = (
+        "        import pathlib, time\n"
+        f"        while round == 2 and not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)\n"
+    )
     path = write_job(
         tmp_path, plugin=noting_rounds(trained, wait), hyperparameters="- bias: {values: [0]}", job=OPEN.format(7)
     )
     process = start(path)
-    _wait_for(lambda: trained.exists() and "2" in trained.read_text())
+    wait_for(lambda: trained.exists() and "2" in trained.read_text())
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("stopping"):
+        assert process.poll() is None
+    gate.touch()
+    process.communicate()
     assert process.returncode == 130
-    assert "will end after this round" in said
     [planned] = ianvs.plan(path)
-    assert planned.reason == "cut off after round 2"
-    slowly.unlink()
+    printed(planned.reason)
     assert ianvs.run(path).exit_code == 0
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
 
@@ -174,7 +170,7 @@ def test_a_plugin_whose_load_forgets_is_found_out_and_starts_over(tmp_path: Path
     trained.unlink()
     [again] = ianvs.run(path)
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
-    assert "load() does not bring back the predictions" in (again.directory / "log.txt").read_text()
+    assert "load()" in (again.directory / "log.txt").read_text()
     assert again.matrices["accuracy"].values.tolist() == whole.matrices["accuracy"].values.tolist()
 
 
@@ -243,7 +239,8 @@ def test_predictions_of_the_wrong_length_are_refused_with_the_remedy(tmp_path: P
     plugin = edited(MAJORITY, "* len(data)", "* (len(data) - 1 if self.counts else len(data))")
     [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
-    assert "return one prediction for each" in found.failure.message
+    assert found.failure.error == "PluginError"
+    printed(found.failure.message)
 
 
 @pytest.mark.slow
@@ -277,8 +274,7 @@ def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
 
 def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_path: Path) -> None:
     path = write_job(tmp_path, plugin="import os\nos._exit(3)\n")
-    with pytest.raises(ConfigError, match="ended the process"):
-        ianvs.run(path)
+    assert errors_of(ianvs.run, path) == [("unloadable-plugin", f"{tmp_path}/algorithm.yaml:5:13")]
 
 
 @pytest.mark.slow
@@ -286,7 +282,7 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
     path = write_job(tmp_path)
     both = [start(path), start(path)]
     for process in both:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
         assert process.returncode == 0, said
     for result in (tmp_path / "ws" / "cases").glob("*/result.json"):
         assert json.loads(result.read_text())["status"] == "finished"
@@ -300,11 +296,11 @@ def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None
     [exam_id] = {algorithm.exam_id for algorithm in make_plan(job, Inspector(job)).algorithms}
     with exams.lock(exam_id):
         process = start(path)
-        _wait_for(lambda: (exams.root / f"{exam_id}.log").exists())
+        wait_for(lambda: (exams.root / f"{exam_id}.log").exists())
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=2)
         assert exams.record(exam_id) is None
-    assert process.wait(timeout=60) == 0
+    assert process.wait() == 0
     assert exams.record(exam_id) is not None
 
 

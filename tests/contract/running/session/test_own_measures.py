@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from tests.errors import printed
 from tests.jobs import MAJORITY, write_job
 
 MEASURING = (
@@ -56,21 +57,19 @@ def test_a_name_may_be_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    "said",
     [
-        (
-            '{"lookd": 1}',
-            "Majority.measured() returned 'lookd', which is not in its `measures`. Did you mean 'looked'?",
-        ),
-        ('{"looked": float("nan")}', "returned nan as 'looked': a finite number is needed."),
-        ('{"looked": "much"}', "returned 'much' as 'looked': a finite number is needed."),
-        ("3", "Majority.measured() returned int: return a dict, name -> number."),
+        ('{"lookd": 1}',),
+        ('{"looked": float("nan")}'),
+        ('{"looked": "much"}'),
+        ("3"),
     ],
 )
-def test_what_is_no_measure_is_told(tmp_path: Path, said: str, message: str) -> None:
+def test_what_is_no_measure_is_told(tmp_path: Path, said: str) -> None:
     [case] = ianvs.run(job(tmp_path, said), engine="inline")
     assert case.failure is not None
-    assert message in case.failure.message
+    assert case.failure.error == "PluginError"
+    printed(case.failure.message)
 
 
 @pytest.mark.slow

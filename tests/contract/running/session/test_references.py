@@ -10,9 +10,9 @@ import pytest
 
 import ianvs
 from ianvs import api
-from ianvs.base.errors import ConfigError
 from ianvs.store import CaseStore
 from tests.edits import edited
+from tests.errors import errors_of, printed
 from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
@@ -62,12 +62,11 @@ def test_delta_m_is_blank_where_it_would_divide_by_what_is_hardly_known(tmp_path
     single_task = next(found for found in results if found.case.algorithm == "alone").matrices["accuracy"]
     score, error = (np.diagonal(values[1:]) for values in (single_task.values, single_task.errors))
     assert error == pytest.approx(np.sqrt(score * (1 - score) / 71), rel=0.5)
-    told = "delta_m is blank: a single-task score is below ten times its own error"
     for found in (one for one in results if one.case.algorithm == "mine"):
         last = found.matrices["accuracy"].values[-1]
         wanted = None if rounds == 5 else pytest.approx(np.mean(100 * (last - score) / score))
         assert found.metrics["delta_m"] == wanted
-        assert (told in found.warnings) is (rounds == 5)
+        assert any("delta_m" in warning for warning in found.warnings) is (rounds == 5)
 
 
 @pytest.mark.slow
@@ -79,11 +78,11 @@ def test_a_row_whose_reference_is_gone_or_damaged_says_so(tmp_path: Path) -> Non
     scores = next((min(references) / "scores").iterdir())
     scores.write_text("{}")
     rows = {row.algorithm: row for row in api.report(path).leaderboard.rows}
-    assert "1 of 2 unfinished" in rows["mine"].status
+    printed(rows["mine"].status)
     for folder in references:
         shutil.rmtree(folder)
     rows = {row.algorithm: row for row in api.report(path).leaderboard.rows}
-    assert "FWT_survey waits for its reference run" in rows["mine"].status
+    printed(rows["mine"].status)
     ianvs.run(path)
     assert {row.status for row in api.report(path).leaderboard.rows} == {"finished"}
 
@@ -97,8 +96,9 @@ def test_naming_references_in_a_finished_job_trains_nothing(tmp_path: Path) -> N
 
 
 def test_a_reference_that_is_no_algorithm_of_the_job_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'alnoe' is not an algorithm of this job\. Did you mean 'alone'\?"):
-        ianvs.run(job(tmp_path, "references: {single_task: alnoe}"))
+    assert errors_of(ianvs.run, job(tmp_path, "references: {single_task: alnoe}")) == [
+        ("invalid-reference-run", f"{tmp_path}/benchmarkingjob.yaml:7:29")
+    ]
 
 
 PLAIN = (
@@ -196,8 +196,7 @@ def test_a_single_task_is_no_reference_of_rounds(tmp_path: Path) -> None:
     path = job(tmp_path, "references: {joint: alone}")
     text = (tmp_path / "alone.yaml").read_text()
     (tmp_path / "alone.yaml").write_text(edited(text, "incrementallearning", "singletasklearning"))
-    with pytest.raises(ConfigError, match="'alone' learns everything in one round"):
-        ianvs.run(path)
+    assert errors_of(ianvs.run, path) == [("invalid-reference-run", f"{tmp_path}/benchmarkingjob.yaml:7:23")]
 
 
 def test_a_single_task_has_no_references(tmp_path: Path) -> None:

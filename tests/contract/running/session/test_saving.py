@@ -12,6 +12,7 @@ import ianvs
 from ianvs.base.types import CaseResult, Predictions
 from ianvs.running.session.saving import _others
 from tests.edits import edited
+from tests.errors import printed
 from tests.families import family
 from tests.jobs import unpack_cases, write_job
 
@@ -54,7 +55,6 @@ ONCE = """
         self.asked = getattr(self, "asked", 0) + 1
         return np.array(known)[distances.argmin(0)] if self.asked == 1 else np.zeros(len(x), int)
 """
-WORD = "can't be resumed: what is saved is not what was examined"
 
 
 def examined(folder: Path, plugin: str, job: str = "seeds: [0]") -> CaseResult:
@@ -70,11 +70,12 @@ def test_a_model_that_comes_back_as_it_was_is_no_word_worth(tmp_path: Path) -> N
 @pytest.mark.parametrize("what", family(LOSES))
 def test_a_save_that_loses_something_is_told_beside_the_row(tmp_path: Path, what: str) -> None:
     found = examined(tmp_path, edited(MEANS, *LOSES[what]))
-    said = f"{WORD} (a copy that loaded it answers otherwise)"
-    assert (found.status, found.warnings) == ("finished", (said,))
+    assert found.status == "finished"
+    [said] = found.warnings
+    printed(said)
+    assert re.search(r"\d+ of \d+", (found.directory / "log.txt").read_text())  # how many are answered otherwise
     assert said in (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
     assert [note.kind for note in ianvs.load_results(tmp_path / "ws").notes if said in note.text] == ["row"]
-    assert " training samples otherwise" in (found.directory / "log.txt").read_text()
 
 
 def test_a_model_that_answers_otherwise_after_it_was_asked_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -86,8 +87,8 @@ def test_a_model_that_answers_otherwise_after_it_was_asked_comes_back_as_it_was(
 def test_it_is_a_failed_case_where_the_exam_is_sealed_strictly(tmp_path: Path, what: str) -> None:
     failure = examined(tmp_path, edited(MEANS, *LOSES[what]), "seeds: [0]\nsealing: strict").failure
     assert failure is not None
-    assert failure.message.startswith(WORD)
-    assert "sealing: strict" in failure.message
+    assert failure.error == "PluginError"
+    printed(failure.message)
 
 
 THREAD = (
@@ -109,27 +110,30 @@ def test_where_there_is_no_fork_the_learner_itself_is_asked_in_the_end(tmp_path:
     for what in ("saves nothing", "loads nothing"):
         lost = examined(tmp_path / what, edited(plugin, *LOSES[what]), job)
         assert [bool(round_.unsaved) for round_ in lost.rounds] == [False, False, True]
-        assert lost.warnings == (f"{WORD} (a copy that loaded it answers otherwise)",)
+        [said] = lost.warnings
+        printed(said)
 
 
 def test_a_load_that_raises_is_told_with_its_error(tmp_path: Path) -> None:
     broken = edited(MEANS, "    def load(self, path):", "    def load(self, path):\n        raise KeyError('head')")
     [said] = examined(tmp_path, broken).warnings
-    assert re.fullmatch(rf"{re.escape(WORD)} \(KeyError: plugin\.py:\d+: 'head'\)", said)
+    printed(said)
     assert "raise KeyError" in (next((tmp_path / "ws" / "cases").glob("*/log.txt"))).read_text()
 
 
 def test_a_process_that_ends_while_it_loads_ends_no_case(tmp_path: Path) -> None:
     broken = edited(MEANS, "    def load(self, path):", "    def load(self, path):\n        import os; os._exit(3)")
     found = examined(tmp_path, broken)
-    assert (found.status, found.warnings) == ("finished", (f"{WORD} (the process that loads it ends with 3)",))
+    assert found.status == "finished"
+    [said] = found.warnings
+    printed(said)
 
 
 def test_what_only_the_learner_s_process_knows_is_lost(tmp_path: Path) -> None:
     outside = "KEPT = {}\n\nclass Means:\n    means = property(lambda self: KEPT, lambda self, new: KEPT.update(new))"
     plugin = edited(edited(MEANS, *LOSES["loads nothing"]), "class Means:", outside)
     [said] = examined(tmp_path, plugin).warnings
-    assert said.startswith(WORD)
+    printed(said)
 
 
 DRAWN = "known = sorted(self.means)"
@@ -145,7 +149,8 @@ def test_draws_of_an_own_generator_are_told_and_no_failure(tmp_path: Path, seali
     drawing = edited(MEANS, DRAWN, f"{DRAWN}\n        return self.draws.choice(known, len(x))")
     trained = edited(drawing, "x, y =", "self.draws.random()\n        x, y =")
     found = examined(tmp_path, trained, f"seeds: [0]\nsealing: {sealing}")
-    assert found.warnings == ("can't be resumed: predict() draws random numbers that save() does not keep",)
+    [said] = found.warnings
+    printed(said)
 
 
 def test_the_learner_itself_is_asked_nothing_and_draws_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ianvs.base.errors import DataError
 from ianvs.exam.data import cache
 from ianvs.exam.data.cache import cached_pictures
 from ianvs.exam.data.cache_entries import cache_entries, remove_entries
+from tests.errors import errors_of
 from tests.unit.exam.data.pictures import write_picture
 
 
@@ -85,8 +86,7 @@ def test_a_record_that_was_damaged_is_not_believed(tmp_path, pictures, monkeypat
 def test_without_room_nothing_is_decoded_and_the_remedy_is_told(tmp_path, pictures, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(cache.shutil, "disk_usage", lambda _: usage(10**12, 0, cache._RESERVE + 800))
-    with pytest.raises(DataError, match=r"need 900 bytes in .*, 800 bytes are free. Set `storage: encoded`"):
-        cached_pictures(pictures, None, tmp_path / "cache")
+    assert errors_of(cached_pictures, pictures, None, tmp_path / "cache") == [("insufficient-resources", "")]
     assert not cache_entries(tmp_path / "cache")
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.returned import store_returned
+from tests.errors import errors_of
 from tests.unit.exam.data.pictures import write_index, write_picture
 from tests.unit.exam.data.test_label_pictures import write_png_of_16_bits
 
@@ -67,8 +67,8 @@ def test_a_range_maps_all_values_to_8_bits(tmp_path, form, top):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_without_a_range_they_are_refused_with_the_key(tmp_path, form):
-    with pytest.raises(DataError, match=r"value_range: \[0, 4095\]"):
-        decode_picture(str(write_deep(tmp_path, form, RAMP * 60)), None)
+    path = write_deep(tmp_path, form, RAMP * 60)
+    assert errors_of(decode_picture, str(path), None) == [("ambiguous-data", path.name)]
 
 
 def test_what_is_outside_of_the_range_becomes_black_or_white(tmp_path):
@@ -104,8 +104,7 @@ def test_brightness_stays_comparable_between_images(tmp_path, storage):
 
 
 def test_the_range_that_is_proposed_holds_the_other_images_and_works(tmp_path):
-    with pytest.raises(DataError, match=r"value_range: \[0, 4095\]"):  # the first image alone holds up to 2016
-        data.load(class_folders(tmp_path), tmp_path / "cache")
+    assert errors_of(data.load, class_folders(tmp_path), tmp_path / "cache") == [("ambiguous-data", "train")]
 
 
 def test_another_range_is_another_dataset_and_decoded_anew(tmp_path):
@@ -131,8 +130,7 @@ def stored(folder: Path, images: list[object], **settings: object) -> np.ndarray
 @pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.float32])
 def test_pil_images_of_a_function_are_treated_alike(tmp_path, dtype):
     images = [Image.fromarray((RAMP * 64).astype(dtype)) for _ in range(2)]
-    with pytest.raises(DataError, match="value_range"):
-        stored(tmp_path / "without", images)
+    assert errors_of(stored, tmp_path / "without", images) == [("ambiguous-data", "")]
     x = stored(tmp_path / "with", images, value_range=(0, 4095))
     assert (x.shape, x.dtype, len(np.unique(x[0]))) == ((2, 8, 8), np.uint8, 64)
 
@@ -153,15 +151,24 @@ def test_images_in_a_table_of_hugging_face_are_treated_alike(tmp_path, settings)
     source = (SourceSpec(tmp_path / "t.parquet", "data"),)
     spec = DatasetSpec(train=source, test=source, **settings)  # type: ignore[arg-type]
     if not settings:
-        with pytest.raises(DataError, match="value_range"):
-            data.load(spec, tmp_path / "cache")
+        assert errors_of(data.load, spec, tmp_path / "cache") == [("invalid-record", "t.parquet")]
     else:
         assert len(np.unique(np.asarray(data.load(spec, tmp_path / "cache").train.x)[0])) == 64
+
+
+def test_the_range_is_of_all_deep_images_where_the_first_one_is_not_deep(tmp_path):
+    write_picture(tmp_path / "0.png", np.zeros((8, 8, 3), np.uint8))
+    Image.fromarray(RAMP.astype(np.uint16)).save(tmp_path / "1.png")
+    Image.fromarray((RAMP * 64).astype(np.uint16)).save(tmp_path / "2.png")
+    source = write_index(tmp_path, ["0.png a", "1.png b", "2.png b"])
+    errors = errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache")
+    assert [code for code, _ in errors] == ["ambiguous-data"]
 
 
 def test_a_deep_image_among_others_is_refused_by_its_name(tmp_path):
     write_picture(tmp_path / "0.png", np.zeros((8, 8, 3), np.uint8))
     Image.fromarray((RAMP * 64).astype(np.uint16)).save(tmp_path / "1.png")
     source = write_index(tmp_path, ["0.png a", "1.png b"])
-    with pytest.raises(DataError, match=r"1\.png"):
-        data.load(DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache")
+    assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache") == [
+        ("ambiguous-data", "1.png")
+    ]

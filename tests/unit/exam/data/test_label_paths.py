@@ -7,6 +7,7 @@ import pytest
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
+from tests.errors import recorded
 from tests.unit.exam.data.pictures import write_index, write_picture
 
 
@@ -32,7 +33,9 @@ def test_an_unknown_ending_is_a_path_where_there_is_such_a_file(tmp_path):
     (tmp_path / "lab").mkdir()
     for i in range(2):
         (tmp_path / f"lab/{i}.xyz").write_text("1 2 3")
-    assert "lab/0.xyz" in data.checked(listed(tmp_path, ["lab/0.xyz", "lab/1.xyz"])).problems[0].message
+    assert recorded(data.checked(listed(tmp_path, ["lab/0.xyz", "lab/1.xyz"])).problems) == [
+        ("wrong-path-type", "index.txt:1:1")
+    ]
 
 
 def test_a_path_among_classes_is_refused(tmp_path):

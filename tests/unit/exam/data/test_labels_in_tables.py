@@ -14,6 +14,7 @@ from ianvs.config.spec import DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.label_cells import UnclearLabelsError, split_labels
 from ianvs.exam.data.sources import read_parts
+from tests.errors import recorded
 from tests.unit.exam.data.pictures import write_picture
 
 SETS = [["cat"], ["dog"], ["cat", "dog"], [], ["bird", "cat", "dog"], ["bird"]]
@@ -214,8 +215,7 @@ def test_without_a_label_the_remedy_works(form, pictures):
     path = columns_in(pictures, form, TRUTH)
     for kind in (None, MULTILABEL):
         [problem] = data.checked(spec_of(path, data_type=kind)).problems
-        assert "`label: [bird, cat, dog]`" in problem.message
-        assert ("`data_type: multilabel`" in problem.message) == (kind is None)
+        assert recorded([problem]) == [("missing-column", "t.csv:1:1" if form == "csv" else "t.parquet")]
     assert [p for p in data.checked(spec_of(path, label=NAMES)).problems if not p.warning] == []
 
 
@@ -240,3 +240,20 @@ def test_columns_of_numbers_to_be_estimated(tmp_path):
     path.write_text("a,lat,lon\n1,0.5,-1\n2,1.5,3\n")
     train, _ = read_parts(spec_of(path, data_type=DataTypeSpec("regression"), label=("lat", "lon")))
     assert (train.labels.tolist(), train.features) == ([[0.5, -1], [1.5, 3]], ("a",))
+
+
+@pytest.mark.parametrize("separator", ["|", ";", ",", "list"])
+def test_combinations_that_are_read_as_classes_are_told(separator, tmp_path):
+    cells = [str(labels) if separator == "list" else separator.join(labels) for labels in SETS if labels]
+    spec = spec_of(table_of(tmp_path, cells), data_type=None)
+    [warning] = [problem for problem in read_parts(spec)[0].warnings if problem.warning]
+    assert warning.place.line == 4
+    assert "data_type: multilabel" in warning.message
+    listed = spec_of(tmp_path / "t.csv", data_type=None, classes=tuple(sorted(cells)))
+    assert read_parts(listed)[0].warnings == ()
+
+
+@pytest.mark.parametrize("names", [["traffic light", "car"], ["St. Bernard", "cat/tabby"], ["0", "1"], ["a-b", "a"]])
+def test_names_of_classes_are_no_combinations(names, tmp_path):
+    spec = spec_of(table_of(tmp_path, names * 3), data_type=None)
+    assert read_parts(spec)[0].warnings == ()

@@ -14,6 +14,7 @@ from ianvs.exam import data
 from ianvs.exam.data import large_csv, large_tables, tables
 from ianvs.exam.data.listing import SourceError
 from tests.edits import edited
+from tests.errors import errors_of, located, recorded
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def test_a_changed_file_or_setting_is_read_anew(parts, tmp_path, any_size):
     assert len(data.load(spec, cache).train) == 41
     assert data.load(spec_of(*parts, using=("d1",)), cache).train.domains.tolist() == ["d1"] * 20
     parts[0].write_text("a,b,label,domain\n1,2,0\n")
-    assert "3 cells, but the header names 4" in data.checked(spec, cache).problems[0].message
+    assert recorded(data.checked(spec, cache).problems) == [("invalid-record", "train.csv:2:1")]
 
 
 def test_a_damaged_entry_is_made_again(parts, tmp_path, any_size):
@@ -152,7 +153,7 @@ def test_what_has_warnings_is_looked_at_each_time(tmp_path, any_size):
     (tmp_path / "one.png").write_bytes(b"")
     for _ in range(2):
         found = data.checked(spec_of(path), tmp_path / "cache").problems
-        assert ["stands there for the second time" in warning.message for warning in found] == [True, True]
+        assert recorded(found) == [("doubtful-data", "table.csv:3:1"), ("doubtful-data", "table.csv:3:1")]
 
 
 def test_a_file_that_may_not_be_read_is_told_in_words(parts, monkeypatch, any_size):
@@ -160,8 +161,9 @@ def test_a_file_that_may_not_be_read_is_told_in_words(parts, monkeypatch, any_si
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("pathlib.Path.open", refused)
-    with pytest.raises(SourceError, match="can't be read: Permission denied"):
-        tables.read_table(SourceSpec(parts[0], "index"), spec_of(*parts))
+    assert errors_of(tables.read_table, SourceSpec(parts[0], "index"), spec_of(*parts)) == [
+        ("unreadable-data", "train.csv")
+    ]
 
 
 @pytest.mark.parametrize("record", [{"question": "who?", "answer": "me"}, {"instruction": "who?", "output": "me"}])
@@ -180,7 +182,7 @@ def test_of_conversations_too_the_fingerprint_is_kept(record, tmp_path, monkeypa
     path.write_text(edited(path.read_text(), "me", "you", count=1))
     assert data.fingerprint(spec, cache) != fingerprint
     path.write_text(path.read_text() + "{\n")
-    assert "is not json" in data.checked(spec, cache).problems[0].message
+    assert recorded(data.checked(spec, cache).problems) == [("unreadable-data", "texts.jsonl:6:2")]
 
 
 def save_arrays(folder, ending, y):
@@ -213,7 +215,7 @@ def test_arrays_are_looked_into_once_for_all_plans(ending, tmp_path, monkeypatch
     assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) != fingerprint
     labels.write_bytes(labels.read_bytes()[:50])
-    assert "can't be read" in data.checked(spec, cache).problems[0].message
+    assert located(data.checked(spec, cache).problems) == [("unreadable-data", labels.name)]
 
 
 def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
@@ -305,7 +307,8 @@ def test_a_file_of_a_list_that_changes_is_noticed(index, pictures, any_size):
     assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == changed
     (pictures / "one.png").unlink()
-    assert "can't be found" in data.checked(spec, cache).problems[0].message
+    place = f"{index}:{2 if index == 'pictures.csv' else 1}:1"
+    assert set(recorded(data.checked(spec, cache).problems)) == {("missing-file", place)}
 
 
 def test_a_list_is_kept_anew_when_its_files_have_changed(pictures, any_size, monkeypatch):

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.base.errors import ConfigError, Place
+from ianvs.base.errors import Location
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
 from ianvs.processes.engines.ray.ray_files import gather_code
+from tests.errors import errors_of, recorded
 from tests.packages import install
 
 PACKAGE = """
@@ -59,21 +60,16 @@ def test_another_package_brings_a_dataset(tmp_path: Path):
 
 @pytest.mark.usefixtures("package")
 def test_its_options_and_keys_are_checked_before_it_is_asked(tmp_path: Path):
-    place = Place(Path("testenv.yaml"), 5, 7)
+    place = Location(Path("testenv.yaml"), 5, 7)
     spec = DatasetSpec(name="ramp", options={"cuont": 6}, using=("CS",), places={"cuont": place})
-    option, key = data.checked(spec).problems
-    assert str(option).startswith("testenv.yaml:5:7: the dataset ramp has no option 'cuont'. Did you mean 'count'?")
-    assert "`using` is for data in files" in key.message
-    with pytest.raises(ConfigError, match="cuont"):
-        data.load(spec, tmp_path)
+    assert recorded(data.checked(spec).problems) == [("unknown-option", "testenv.yaml:5:7"), ("conflicting-keys", "")]
+    assert errors_of(data.load, spec, tmp_path) == [("unknown-option", "testenv.yaml:5:7"), ("conflicting-keys", "")]
 
 
 @pytest.mark.usefixtures("package")
 def test_what_is_no_source_or_cannot_be_imported_is_told(tmp_path: Path):
-    assert "no subclass of ianvs.exam.data.Source" in data.checked(DatasetSpec(name="odd")).problems[0].message
-    message = data.checked(DatasetSpec(name="broken")).problems[0].message
-    assert "'broken', ramps_of_tomorrow:Ramp, can't be imported" in message
-    assert "No module named 'ramps_of_tomorrow'" in message
+    assert recorded(data.checked(DatasetSpec(name="odd")).problems) == [("broken-contract", "")]
+    assert recorded(data.checked(DatasetSpec(name="broken")).problems) == [("unloadable-plugin", "")]
 
 
 def test_nodes_of_a_cluster_get_the_entry_points_with_the_code(tmp_path: Path):

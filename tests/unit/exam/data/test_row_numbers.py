@@ -15,6 +15,7 @@ from ianvs.exam import data
 from ianvs.exam.data import large_csv
 from ianvs.exam.data.row_numbers import identifies_rows, is_nameless, may_number_rows
 from ianvs.exam.data.sources import read_parts
+from tests.errors import errors_of
 
 ROWS = 12
 A = [0.5 * (7 * row % 5) for row in range(ROWS)]
@@ -156,8 +157,7 @@ def test_columns_in_another_order_are_found_by_name(tmp_path, reader):
 def test_other_columns_are_refused_by_name(tmp_path):
     train = written(tmp_path / "train.csv", as_csv([("a", A), ("b", A), ("label", LABELS)]))
     test = written(tmp_path / "test.csv", as_csv([("a", A), ("c", A), ("label", LABELS)]))
-    with pytest.raises(DataError, match=r"test\.csv.*lacks b.*c"):
-        read_parts(spec_of(train, test))
+    assert errors_of(read_parts, spec_of(train, test)) == [("mismatched-data", "test.csv:1:1")]
     assert features(spec_of(train, test, input=("a",))) == ["a"]
 
 
@@ -184,6 +184,12 @@ def test_a_column_of_another_name_that_counts_the_rows_is_told(tmp_path, reader)
     assert (warning.place.line, warning.place.column) == (1, 1)
     assert warnings(spec_of(tmp_path / "t.csv", input=("step", "a"))) == []
     assert warnings(spec_of(tmp_path / "t.csv", input=("a",))) == []
+
+
+def test_a_count_that_goes_on_in_the_test_part_is_told(tmp_path, reader):
+    train = written(tmp_path / "train.csv", as_csv(table("key", RUNNING)))
+    test = written(tmp_path / "test.csv", as_csv(table("key", [ROWS + row for row in RUNNING])))
+    assert len(warnings(spec_of(train, test))) == 1
 
 
 def test_tsv_json_and_jsonl(tmp_path):
@@ -221,15 +227,3 @@ def test_what_is_left_out_is_part_of_what_the_samples_are(tmp_path):
     assert data.fingerprint(dropped, cache) == data.load(dropped, cache).fingerprint
     assert data.fingerprint(dropped, cache) != data.fingerprint(listed, cache)
     assert len(data.load(dropped, cache).notes) == 1
-
-
-def test_a_frame_of_a_function_with_a_row_number_is_refused(tmp_path):
-    pytest.importorskip("pyarrow")
-    source = "import pandas\n\n\ndef mine():\n    frame = pandas.read_csv(FILE)\n    return frame, frame\n"
-    path = written(tmp_path / "t.csv", as_csv(table("", RUNNING)))
-    (tmp_path / "mine.py").write_text(source.replace("FILE", repr(str(path))))
-    spec = DatasetSpec(name="mine", url=tmp_path / "mine.py")
-    with pytest.raises(DataError, match="Unnamed: 0"):
-        data.load(spec, tmp_path / "cache")
-    listed = DatasetSpec(name="mine", url=tmp_path / "mine.py", options={"input": ["a"]})
-    assert data.load(listed, tmp_path / "cache").train.x.shape == (ROWS, 1)

@@ -9,7 +9,16 @@ from ianvs.exam import data
 from tests.unit.exam.data.pictures import write_picture
 
 LEFT = [
-    *(".ipynb_checkpoints", "@eaDir", ".Trash-1000", ".thumbnails", "__MACOSX", "lost+found", "$RECYCLE.BIN"),
+    *(
+        ".ipynb_checkpoints",
+        "@eaDir",
+        ".Trash-1000",
+        ".thumbnails",
+        "__MACOSX",
+        "lost+found",
+        "$RECYCLE.BIN",
+        "LOST.DIR",
+    ),
     *("System Volume Information", "#recycle", ".git"),
 ]
 

@@ -13,11 +13,12 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
 from ianvs.processes.engines import LocalEngine, Task, Workload
 from ianvs.processes.engines.capped_log import CAP
-from tests.contract.engines.test_engines import task, until_ended, wait_for
+from tests.contract.engines.test_engines import task, until_ended
+from tests.errors import errors_of
 from tests.jobs import write_job
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[4]
 SPAWNED = "{name: local, start: spawn}"
@@ -54,7 +55,7 @@ def test_a_job_gives_the_same_bits_without_what_linux_alone_has(tmp_path: Path) 
     command = [sys.executable, "-m", "ianvs", "-f", str(there)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    assert "Not sealed: learners ran in the process that holds the exam" in done.stdout
+    assert "Not sealed" in done.stdout
     here = ianvs.run(write_job(tmp_path / "here", job="seeds: [0, 1]\njobs: 2"))
     found = ianvs.load_results(tmp_path / "there" / "ws")
     assert scores(found) == scores(here)
@@ -63,18 +64,15 @@ def test_a_job_gives_the_same_bits_without_what_linux_alone_has(tmp_path: Path) 
 
 
 def test_an_unknown_start_is_told_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="start"):
-        ianvs.run(write_job(tmp_path, job="seeds: [0]\nengine: {name: local, start: sprout}"))
+    [(code, _)] = errors_of(ianvs.run, write_job(tmp_path, job="seeds: [0]\nengine: {name: local, start: sprout}"))
+    assert code in ("wrong-type", "invalid-choice", "invalid-engine")
 
 
 @pytest.mark.parametrize("sealing", ["strict", "audit"])
 def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path, sealing: str) -> None:
     job = write_job(tmp_path, job=f"seeds: [0]\nsealing: {sealing}\nengine: {SPAWNED}")
     for command in (ianvs.run, ianvs.validate):
-        with pytest.raises(
-            ConfigError, match=rf"yaml:\d+:\d+: `sealing: {sealing}` can't be kept by engine local here"
-        ):
-            command(job)
+        assert errors_of(command, job) == [("invalid-engine", f"{tmp_path}/benchmarkingjob.yaml:7:18")]
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
 from tests.edits import edited
+from tests.errors import errors_of
 from tests.families import family
 from tests.jobs import write_job
 
@@ -101,21 +101,21 @@ def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "times", "told"),
+    ("source", "times"),
     family(
         [
             # It may have been the file before: who ends a process of several is asked again, in a new one.
-            ("import os; os._exit(3)", 2, "importing plugin.py of x ended the process."),
-            ("raise SystemExit", 2, "importing plugin.py of x ended the process."),
-            ("while True: ...", 1, "importing plugin.py of x took longer than limits.check_seconds: 20."),
-            ("1 / 0", 1, "plugin.py:2: ZeroDivisionError: division by zero"),
-            ("def f(:", 0, "plugin.py:2:7: SyntaxError: invalid syntax"),
+            ("import os; os._exit(3)", 2),
+            ("raise SystemExit", 2),
+            ("while True: ...", 1),
+            ("1 / 0", 1),
+            ("def f(:", 0),
         ],
         2,
     ),
 )
 def test_a_broken_file_leaves_the_others_alone(
-    job: Path, source: str, times: int, told: str, monkeypatch: pytest.MonkeyPatch
+    job: Path, source: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(job.parent)
     note = (job.parent / "plugin.py").read_text().splitlines()[0]
@@ -125,9 +125,7 @@ def test_a_broken_file_leaves_the_others_alone(
     other.write_text(edited(other.read_text(), "./plugin.py", "./other.py"))
     if source.startswith("while"):
         job.write_text(edited(job.read_text(), "seeds: [0]", "seeds: [0]\n  limits: {check_seconds: 20}"))
-    with pytest.raises(ConfigError) as caught:
-        ianvs.validate(job, settings={"b": 3})
-    assert [str(problem) for problem in caught.value.problems] == [f"algorithm.yaml:5:13: {told}"]
+    assert errors_of(ianvs.validate, job, settings={"b": 3}) == [("unloadable-plugin", "algorithm.yaml:5:13")]
     assert Counter(name for name, _ in runs(job))["plugin.py"] == times
 
 

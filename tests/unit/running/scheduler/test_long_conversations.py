@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import IanvsError
 from tests.edits import edited
+from tests.errors import errors_of, recorded
 from tests.jobs import write_job
 
 pytest.importorskip("transformers")
@@ -48,15 +48,8 @@ LONG = "Who leads the town of which nobody has ever heard? " * 20
 def test_a_later_round_of_which_nothing_fits_is_refused_before_training(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = job(tmp_path, ["Who?"], [LONG, LONG])
-    told = []
     for command in (ianvs.validate, ianvs.run):
-        with pytest.raises(IanvsError) as caught:
-            command(path)
-        told.append(str(caught.value))
-    assert told[0] == told[1]
-    [said, _] = told[0].splitlines()
-    assert said.startswith("algorithm.yaml:8:")  # where max_length stands
-    assert "max_length is 64, and none of the 2 conversations of round 2 has something of a reply" in said
+        assert errors_of(command, path) == [("refused-arguments", "algorithm.yaml:8:33")]  # where max_length stands
     assert not list(tmp_path.glob("ws/cases/*"))
 
 
@@ -64,9 +57,9 @@ def test_a_later_round_of_which_nothing_fits_is_refused_before_training(tmp_path
 def test_what_is_skipped_of_any_round_is_a_warning_before_and_a_remark_afterwards(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = job(tmp_path, ["Who?"], [LONG, "When?", "Where?"])
-    said = "of conversations longer than max_length 64, skipped, whose prompts alone are as long: 1 of 3 in round 2"
-    told = [warning.message for warning in ianvs.validate(path).warnings]
-    assert f"Sequential: {said}" in told
+    warnings = [warning for warning in ianvs.validate(path).warnings if "max_length 64" in warning.message]
+    assert [code for code, _ in recorded(warnings)] == ["doubtful-arguments"]
+    said = warnings[0].message.removeprefix("Sequential: ")
     [case] = ianvs.run(path)
     assert case.status == "finished", case.failure
     report = next(tmp_path.rglob("leaderboard.md")).read_text()

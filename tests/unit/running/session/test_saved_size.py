@@ -31,11 +31,10 @@ def test_a_file_of_terabytes_that_holds_nothing_ends_the_case(tmp_path, job):
     )
     found = sat(tmp_path, saving(f"if self.counts: {sparse}"), job)
     assert found.failure is not None
-    assert found.failure.message.startswith(
-        "save() wrote 4,000,000 MB, more than limits.saved_mb: 20000. The largest file"
-    )
-    assert "'weights.bin' with 4,000,000 MB" in found.failure.message
-    assert "raise the limit" in found.failure.message
+    assert found.failure.error == "PluginError"
+    assert "4,000,000 MB" in found.failure.message
+    assert "limits.saved_mb: 20000" in found.failure.message
+    assert "'weights.bin'" in found.failure.message
     assert not list(found.directory.rglob("weights.bin"))
 
 
@@ -44,7 +43,7 @@ def test_files_that_are_small_alone_count_together_in_their_folders(tmp_path):
     writing = f"[part.mkdir() or (part / 'w').write_bytes(bytes(400)) for part in {parts}]"
     found = sat(tmp_path, saving(writing), "seeds: [0]\nlimits: {saved_mb: 0.0015}")
     assert found.failure is not None
-    assert "more than limits.saved_mb: 0.0015" in found.failure.message
+    assert "limits.saved_mb: 0.0015" in found.failure.message
     path = tmp_path / "benchmarkingjob.yaml"
     path.write_text(edited(path.read_text(), "0.0015", "0.002"))
     [again] = ianvs.run(path)

@@ -161,3 +161,17 @@ def test_what_a_function_returned_is_held_against_its_pictures() -> None:
     [problem] = box_warnings(labels, sizes, lambda picture, box: None)
     assert "box 1 of sample 1" in problem.message
     assert box_warnings(labels[:1], sizes[:1], lambda picture, box: None) == []
+
+
+@pytest.mark.parametrize("orientation", [2, 3, 4])
+def test_an_orientation_that_keeps_the_size_is_warned_of(orientation: int, tmp_path: Path) -> None:
+    save(tmp_path / "images" / "a.jpg", orientation)
+    files = coco(tmp_path, [(1, 1, 4, 4)], (WIDTH, HEIGHT))
+    assert len(warned(files)) == 1
+    assert warned(files, ignore_sizes=True) == []
+
+
+def test_boxes_in_shares_of_the_picture_are_warned_of(tmp_path: Path) -> None:
+    save(tmp_path / "images" / "a.jpg")
+    assert len(warned(coco(tmp_path, [(0.1, 0.2, 0.9, 1.0), (0, 0, 0.5, 0.5)], (WIDTH, HEIGHT)))) == 1
+    assert warned(coco(tmp_path, [(0.1, 0.2, 0.9, 1.0), (0, 0, 5, 5)], (WIDTH, HEIGHT))) == []

@@ -21,7 +21,9 @@ def import_ray() -> ModuleType:
         import ray
         import ray.util.scheduling_strategies
     except ImportError as error:
-        raise IanvsError(f"engine ray needs Ray ({error}). Install it: pip install 'ianvs[ray]'") from error
+        raise IanvsError(
+            f"engine ray needs Ray ({error}). Install it: pip install 'ianvs[ray]'", code="missing-package"
+        ) from error
     return ray
 
 
@@ -61,7 +63,8 @@ def connected(
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise IanvsError(
                 f"can't connect to Ray at '{address}': {said(error)}. `local` starts one on this machine, `auto` "
-                "joins the cluster that `ray start` put it into, `ray://host:10001` reaches one from outside."
+                "joins the cluster that `ray start` put it into, `ray://host:10001` reaches one from outside.",
+                code="unreachable-server",
             ) from error
         yield sent
 
@@ -86,7 +89,10 @@ def capacity(nodes: Sequence[Mapping[str, Any]], threads: int, gpu_share: float)
             total += fits
     if not total:
         wanted = f"{threads} CPU{'s' if threads > 1 else ''}" + (f" and {gpu_share:g} GPU" if gpu_share else "")
-        raise IanvsError(f"no node of the Ray cluster has {wanted} for a case. Lower `threads` or `gpu_share`.")
+        raise IanvsError(
+            f"no node of the Ray cluster has {wanted} for a case. Lower `threads` or `gpu_share`.",
+            code="insufficient-resources",
+        )
     return total
 
 

@@ -145,7 +145,7 @@ class RayEngine(Engine):
                     for answer in ready:
                         self._go_on(answers[answer])
             except Exception as error:
-                self._found.put(IanvsError(f"the connection to Ray is lost: {said(error)}."))
+                self._found.put(IanvsError(f"the connection to Ray is lost: {said(error)}.", code="unreachable-server"))
                 return
 
     def _explain(self) -> None:

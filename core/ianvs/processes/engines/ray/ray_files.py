@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from ianvs.base.errors import IanvsError, Place
+from ianvs.base.errors import IanvsError, Location
 from ianvs.base.package import own_files, own_name
 from ianvs.config.spec import AlgorithmSpec, ScenarioSpec
 from ianvs.plugins.source import source_files
@@ -71,7 +71,7 @@ def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
     which are for the user's eyes.
     """
     moved: Any = value
-    if isinstance(value, Place):
+    if isinstance(value, Location):
         return value
     if isinstance(value, Path):
         moved = _moved(value, mapping)
@@ -158,5 +158,6 @@ def _check_size(files: Iterable[Path]) -> None:
         largest = max(sizes, key=lambda path: sizes[path])
         raise IanvsError(
             f"code and initial models of {total >> 20} MB are too much to send to the nodes (at most "
-            f"{CODE_LIMIT >> 20} MB); the largest file is {largest}. Put the job on storage that all nodes share."
+            f"{CODE_LIMIT >> 20} MB); the largest file is {largest}. Put the job on storage that all nodes share.",
+            code="invalid-engine",
         )

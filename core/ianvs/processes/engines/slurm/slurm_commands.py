@@ -81,11 +81,12 @@ def _said(command: Sequence[str], given: str = "", *, fails: bool = True) -> str
         )
     except FileNotFoundError as error:
         raise IanvsError(
-            f"engine slurm needs Slurm's commands, and `{command[0]}` is not found. Run ianvs on a login node."
+            f"engine slurm needs Slurm's commands, and `{command[0]}` is not found. Run ianvs on a login node.",
+            code="invalid-engine",
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise IanvsError(f"`{command[0]}` has not answered for {_SECONDS:.0f} s.") from error
+        raise IanvsError(f"`{command[0]}` has not answered for {_SECONDS:.0f} s.", code="invalid-engine") from error
     if ran.returncode != 0 and fails:
         said = " ".join(line.strip() for line in (ran.stderr or ran.stdout).splitlines())
-        raise IanvsError(f"Slurm refuses: {said or f'{command[0]} ended with {ran.returncode}'}")
+        raise IanvsError(f"Slurm refuses: {said or f'{command[0]} ended with {ran.returncode}'}", code="invalid-engine")
     return ran.stdout

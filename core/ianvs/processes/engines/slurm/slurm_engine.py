@@ -180,7 +180,7 @@ class SlurmEngine(Engine):
             self._fail(f"engine slurm can't go on: {type(error).__name__}: {error}")
 
     def _fail(self, said: str) -> None:
-        self._found.put(IanvsError(said))
+        self._found.put(IanvsError(said, code="invalid-engine"))
 
     # --- what is said with pilots -------------------------------------------------------------------------------------
 
