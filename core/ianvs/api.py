@@ -126,7 +126,10 @@ def run(
         if rerun is not None:
             dropped = start_over(require_files(job, inspector).checked_plan(), rerun)
             if not dropped and rerun not in ("all", "failed"):
-                raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
+                raise IanvsError(
+                    f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.",
+                    code="no-matching-case",
+                )
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
         while True:
@@ -224,7 +227,7 @@ def prune(
     with _loaded(path, JobOptions, options) as (job, inspector):
         plan_ = require_files(job, inspector).checked_plan()
     if not plan_.store.root.is_dir():
-        raise IanvsError(nothing_stored(job.workspace))
+        raise IanvsError(nothing_stored(job.workspace), code="missing-results")
     wanted = JobStore.case_ids(job.workspace).union(planned.case.id for planned in plan_.stored())
     kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
     found = [one for one in prunable(plan_.store, wanted) if one.kind in kinds]
@@ -287,15 +290,17 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
     folder = Path(out).absolute()
     files = dialect.migrated(folder)
     if not files:
-        raise IanvsError(f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.")
+        raise IanvsError(
+            f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.", code="no-effect"
+        )
     if there := [file for file in files if file.exists()]:
-        raise IanvsError(f"{shown_path(there[0])} already exists. Give --out another folder.")
+        raise IanvsError(f"{shown_path(there[0])} already exists. Give --out another folder.", code="existing-output")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise IanvsError(f"{shown_path(folder)} can't be written: {error.strerror}.") from error
+        raise IanvsError(f"{shown_path(folder)} can't be written: {error.strerror}.", code="unwritable-file") from error
     return files
 
 
@@ -347,10 +352,10 @@ def _made_earlier(plan_: Plan) -> Results:
     job = plan_.job
     changed = [planned.reason for planned in islice(plan_, MOST_LOOKED_AT) if planned.reason.startswith(CHANGED_SINCE)]
     if JobStore(job.workspace, job.name).read() is None:
-        raise IanvsError(nothing_stored(job.workspace))
+        raise IanvsError(nothing_stored(job.workspace), code="missing-results")
     found = load_results(job.workspace, job.name)
     if not changed:
-        raise IanvsError(_other_settings(found))
+        raise IanvsError(_other_settings(found), code="missing-results")
     packages = found.provenance.get("packages")
     version = packages.get("ianvs") if isinstance(packages, Mapping) else None
     since = {part for reason in changed for part in re.split("[;,] ", reason.partition(": ")[2].replace("source ", ""))}
@@ -400,7 +405,8 @@ def _refuse_many(job: JobSpec) -> None:
         largest = max(sizes, key=lambda name: sizes[name])
         raise IanvsError(
             f"the job has {cases:,} cases, and the grid of '{largest}' alone {sizes[largest]:,} choices; nothing was "
-            f"run. `--limit 3` takes the first three. Give fewer values in its file, or with --set; `--yes` runs all."
+            f"run. `--limit 3` takes the first three. Give fewer values in its file, or with --set; `--yes` runs all.",
+            code="too-many-cases",
         )
 
 
@@ -455,5 +461,6 @@ def _write(results: Results, again: str, page_only: bool = False, running: Seque
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "
-            f"`{again}` writes them once there is room."
+            f"`{again}` writes them once there is room.",
+            code="unwritable-file",
         ) from error

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (a message stands here as a user sees it: in one line)
 """The command line as a user meets it: what is said, where, and with which exit status."""
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import pytest
 
 from ianvs.cli import main
 from tests.edits import edited
+from tests.errors import printed
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -41,17 +41,15 @@ def test_a_typo_in_a_key_is_shown_with_its_place_and_the_closest_key(
     edit(write_job(tmp_path), "sort_by:", "sort_bye:")
     status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
     assert status == 2
-    assert "benchmarkingjob.yaml:11:5: unknown key 'sort_bye' in rank. Did you mean 'sort_by'?\n" in error
-    assert error.endswith("nothing was run.\n")
+    assert "benchmarkingjob.yaml:11:5: " in error
+    printed(error)
 
 
 def test_a_wrong_metric_name_is_found_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: miou}"))
     status, error = said(capsys, "-f", "benchmarkingjob.yaml")
-    assert (status, error) == (
-        2,
-        "testenv.yaml:4:38: metric 'miou' is not known. Did you mean 'mIoU'? `ianvs metrics` lists all.\n1 error; nothing was run.\n",
-    )
+    assert (status, error.split(" ")[0]) == (2, "testenv.yaml:4:38:")
+    printed(error)
     assert not (tmp_path / "ws" / "cases").exists()
 
 
@@ -59,14 +57,15 @@ def test_a_missing_file_is_shown_where_it_is_named(tmp_path: Path, capsys: pytes
     edit(write_job(tmp_path), "./algorithm.yaml", "./algoritm.yaml")
     status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
     assert status == 2
-    assert error.startswith("benchmarkingjob.yaml:9:31: there is no file './algoritm.yaml'.")
+    assert error.startswith("benchmarkingjob.yaml:9:31: ")
     assert "algorithm.yaml" in error
 
 
 def test_a_missing_job_file_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
     status, error = said(capsys, "-f", "nowhere.yaml")
     assert status == 2
-    assert error.startswith("nowhere.yaml: there is no such file")
+    assert error.startswith("nowhere.yaml: ")
+    printed(error)
 
 
 def test_a_hyperparameter_that_the_constructor_does_not_know(
@@ -75,10 +74,8 @@ def test_a_hyperparameter_that_the_constructor_does_not_know(
     write_job(tmp_path, hyperparameters="- lambda: {values: [1]}")
     for command in ("validate", "run"):
         status, error = said(capsys, command, "-f", "benchmarkingjob.yaml")
-        assert (status, error.splitlines()[0]) == (
-            2,
-            "algorithm.yaml:8:11: Majority has no hyperparameter 'lambda'. It takes: bias, fail_in_round.",
-        ), command
+        assert (status, error.split(" ")[0]) == (2, "algorithm.yaml:8:11:"), command
+        printed(error)
 
 
 def test_a_duplicate_key_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +90,7 @@ def test_a_duplicate_key_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_1e_3_is_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path, hyperparameters="- bias: {values: [1e-3, 0.5]}")
     assert main(["plan", "-f", "benchmarkingjob.yaml"]) == 0
-    assert "majority (bias=0.001), seed 0: never run" in capsys.readouterr().out
+    assert "majority (bias=0.001), seed 0" in capsys.readouterr().out
 
 
 def test_all_errors_of_all_files_are_shown_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,17 +106,15 @@ def test_all_errors_of_all_files_are_shown_at_once(tmp_path: Path, capsys: pytes
 def test_a_sort_by_that_is_no_metric_of_the_testenv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path, sort_by="[{acuracy: descend}]")
     status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
-    assert (status, error.splitlines()[0]) == (
-        2,
-        "benchmarkingjob.yaml:11:16: sort_by names 'acuracy', which is not a column. Did you mean 'accuracy'? The testenv's metrics are: accuracy, BWT.",
-    )
+    assert (status, error.split(" ")[0]) == (2, "benchmarkingjob.yaml:11:16:")
+    printed(error)
 
 
 def test_a_key_of_ianvs_without_effect_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path, testenv=TESTENV + "round: 3\n")
     status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
     assert status == 0
-    assert error.startswith("warning: testenv.yaml:5:")
+    assert re.match(r"\w+: testenv\.yaml:5:", error)
 
 
 def test_a_file_that_is_no_plugin_is_one_error_with_its_line(
@@ -128,7 +123,7 @@ def test_a_file_that_is_no_plugin_is_one_error_with_its_line(
     write_job(tmp_path, plugin="class Majority\n    pass\n")
     status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
     assert status == 2
-    assert error.startswith("algorithm.yaml:5:13: plugin.py:1:15: SyntaxError")
+    assert re.match(r"algorithm\.yaml:5:13: plugin\.py:1:15: SyntaxError", error)
 
 
 @pytest.mark.slow
@@ -140,9 +135,9 @@ def test_a_run_shows_a_leaderboard_and_where_it_is(tmp_path: Path, capsys: pytes
     assert shown.out.count("majority  ") == 2
     assert "files: ws/test/rank" in shown.out
     assert len(shown.out.rstrip().partition("\n\n")[2].splitlines()) <= 5  # below the table
-    assert "leads with accuracy" in shown.out
+    assert re.search(r"leads\b.*\baccuracy", shown.out)
     assert main(["report", "-f", "benchmarkingjob.yaml", "--explain"]) == 0
-    assert "Lopez-Paz & Ranzato 2017" in capsys.readouterr().out
+    assert "Ranzato 2017" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -164,9 +159,9 @@ def test_plan_lists_states_and_reasons(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["plan", "-f", "benchmarkingjob.yaml"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "failed" in lines[0]
-    assert "failed last time (RuntimeError: no luck in round 2)" in lines[0]
+    assert "RuntimeError: " in lines[0]
     assert lines[1].endswith("seed 0: finished")
-    assert lines[2] == "2 cases: 1 failed, 1 finished"
+    printed("\n".join(line.split(maxsplit=1)[1] for line in lines[:2]) + f"\n{lines[2]}")
 
 
 def test_report_shows_what_is_stored_and_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,13 +229,12 @@ def test_status_tells_what_failed_and_logs_show_why(tmp_path: Path, capsys: pyte
     capsys.readouterr()
     assert main(["status", "-f", "benchmarkingjob.yaml"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    said = r"failed +majority \(fail_in_round=2\), seed 0: failed last time \(RuntimeError: plugin.py:\d+: no luck in round 2"
-    assert re.search(said, shown[0])
-    assert shown[1] == "test: 2 cases: 1 failed, 1 finished"
+    assert re.search(r"failed +majority \(fail_in_round=2\), seed 0\b.*RuntimeError: plugin.py:\d+: ", shown[0])
+    printed(shown[1])
     assert main(["logs", shown[0][:8], "-f", "benchmarkingjob.yaml"]) == 0
-    assert "RuntimeError: no luck in round 2" in capsys.readouterr().out
+    assert "RuntimeError: " in capsys.readouterr().out
     assert main(["logs", "majority", "-f", "benchmarkingjob.yaml"]) == 0  # the one of its two that failed
-    assert "RuntimeError: no luck in round 2" in capsys.readouterr().out
+    assert "RuntimeError: " in capsys.readouterr().out
 
 
 def test_a_plugin_that_calls_sys_exit_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +243,7 @@ def test_a_plugin_that_calls_sys_exit_is_quoted(tmp_path: Path, capsys: pytest.C
     )
     write_job(tmp_path, plugin=bye, job="seeds: [0]")
     assert main(["-f", "benchmarkingjob.yaml"]) == 1
-    assert re.search(r"SystemExit: plugin.py:\d+: sys.exit\('bye'\) ends the process", capsys.readouterr().out)
+    assert re.search(r"SystemExit: plugin.py:\d+: sys.exit\('bye'\)", capsys.readouterr().out)
 
 
 @pytest.mark.slow
@@ -259,29 +253,30 @@ def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest
     slow = edited(
         MAJORITY,
         "        for label in",
-        "        import time; time.sleep(20 if round == 2 else 0)\n        for label in",
+        "        import time; time.sleep(600 if round == 2 else 0)\n        for label in",
     )
     write_job(tmp_path, plugin=slow, job="seeds: [0]", hyperparameters="")
     process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         shown = ""
         while "running" not in shown or "round 2" not in shown:
             assert time.monotonic() < deadline, shown
             time.sleep(0.1)
             main(["status", "-f", "benchmarkingjob.yaml"])
             shown = capsys.readouterr().out
-        assert "round 2 of 5, train for" in shown
+        assert "round 2 of 5" in shown
         assert "1 running" in shown
     finally:
-        process.kill()
+        process.terminate()  # it ends the learner, too
         process.wait()
 
 
 def test_logs_of_an_unknown_case_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path)
     status, error = said(capsys, "logs", "zzzz", "-f", "benchmarkingjob.yaml")
-    assert (status, error) == (2, "no case 'zzzz'. `ianvs plan -f benchmarkingjob.yaml` lists the cases.\n")
+    assert status == 2
+    printed(error)
 
 
 def test_rerun_starts_over_what_matches(tmp_path: Path) -> None:
@@ -298,4 +293,4 @@ def test_rerun_of_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
     write_job(tmp_path)
     status, error = said(capsys, "-f", "benchmarkingjob.yaml", "--rerun", "nobody")
     assert status == 2
-    assert "matches no case that has run" in error
+    printed(error)

@@ -18,6 +18,7 @@ from ianvs.cli.doctor import (
     seal_findings,
     torch_findings,
 )
+from tests.errors import printed
 
 GB = 1e9
 
@@ -44,7 +45,7 @@ def test_here_nothing_would_break_a_run(
         "Hugging",
     ):
         assert looked_at in said
-    assert "Nothing here would break a run." in said
+    assert "wrong " not in said
     assert not (tmp_path / "workspace").exists()
 
 
@@ -56,42 +57,42 @@ def test_a_workspace_that_can_not_be_written_breaks_a_run(
     assert only(folder_findings(Path("file/inside"), "the workspace", "Choose another.")).state == "wrong"
     assert main(["doctor", "--workspace", "file"]) == 1
     said = capsys.readouterr().out
-    assert "wrong the workspace, file, can't be written: " in said
-    assert "Choose another with --workspace." in said
-    assert "1 thing would break a run." in said
+    assert said.count("wrong ") == 1 and "--workspace" in said
 
 
 @pytest.mark.parametrize(
-    ("torch", "torchvision", "wanted", "seen", "state", "said"),
+    ("torch", "torchvision", "wanted", "seen", "state"),
     [
-        ("2.6.0+cpu", "0.21.0+cpu", "2.6.0", {"cuda": None}, "ok", "built for CPUs"),
-        ("2.6.0", "0.21.0", "2.6.0", {"cuda": "12.4"}, "ok", "built for CUDA 12.4"),
-        ("2.7.0", "0.21.0", "2.6.0", {}, "wrong", "this torchvision is for torch 2.6.0"),
-        ("2.6.0", "0.21.0", None, {"error": "RuntimeError: operator"}, "wrong", "can't be imported: RuntimeError"),
-        (None, "0.21.0", "2.6.0", {}, "wrong", "torch is not installed"),
-        ("2.6.0", None, None, {}, "wrong", "torchvision is not installed"),
+        ("2.6.0+cpu", "0.21.0+cpu", "2.6.0", {"cuda": None}, "ok"),
+        ("2.6.0", "0.21.0", "2.6.0", {"cuda": "12.4"}, "ok"),
+        ("2.7.0", "0.21.0", "2.6.0", {}, "wrong"),
+        ("2.6.0", "0.21.0", None, {"error": "RuntimeError: operator"}, "wrong"),
+        (None, "0.21.0", "2.6.0", {}, "wrong"),
+        ("2.6.0", None, None, {}, "wrong"),
     ],
 )
 def test_torch_and_torchvision(
-    torch: str | None, torchvision: str | None, wanted: str | None, seen: dict[str, str], state: str, said: str
+    torch: str | None, torchvision: str | None, wanted: str | None, seen: dict[str, str], state: str
 ) -> None:
     found = only(torch_findings(torch, torchvision, wanted, seen))
-    assert (found.state, said in found.said) == (state, True)
+    assert found.state == state
+    printed(found.said)
     assert bool(found.remedy) == (state != "ok")
 
 
 @pytest.mark.parametrize(
-    ("driver", "built", "usable", "state", "said"),
+    ("driver", "built", "usable", "state"),
     [
-        (None, None, [], "ok", "everything runs on the CPU"),
-        (["Card, driver 535"], "12.4", ["Card"], "ok", "cards that torch can use: Card"),
-        (["Card, driver 535"], None, [], "note", "it is a build for CPUs"),
-        (["Card, driver 300"], "12.4", [], "note", "built for CUDA 12.4, can't use it"),
+        (None, None, [], "ok"),
+        (["Card, driver 535"], "12.4", ["Card"], "ok"),
+        (["Card, driver 535"], None, [], "note"),
+        (["Card, driver 300"], "12.4", [], "note"),
     ],
 )
-def test_cards(driver: list[str] | None, built: str | None, usable: list[str], state: str, said: str) -> None:
+def test_cards(driver: list[str] | None, built: str | None, usable: list[str], state: str) -> None:
     found = only(card_findings(driver, built, usable))
-    assert (found.state, said in found.said) == (state, True)
+    assert found.state == state
+    printed(found.said)
 
 
 def test_little_memory_is_a_note_and_a_container_counts() -> None:
@@ -99,13 +100,13 @@ def test_little_memory_is_a_note_and_a_container_counts() -> None:
     assert only(memory_findings(16 * GB, 1 * GB, None)).state == "note"
     limited = only(memory_findings(64 * GB, 50 * GB, 1 * GB))
     assert limited.state == "note"
-    assert "1 GB of memory, 1.0 GB of it free (the container's limit; the machine has 64 GB)" in limited.said
+    printed(limited.said)
 
 
 def test_what_may_be_left_out_is_a_note_with_its_extra() -> None:
     found = list(package_findings({"ray": None, "transformers": "4.56", "peft": None, "timm": "1.0", "optuna": "4"}))
     assert [finding.state for finding in found] == ["note", "ok", "note", "ok", "ok"]
-    assert found[0].remedy == "pip install 'ianvs[ray]'"
+    assert "ianvs[ray]" in found[0].remedy
     assert only(seal_findings(0)).state == "note"
     assert only(seal_findings(4)).state == "ok"
 

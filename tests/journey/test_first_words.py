@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.cli import main
+from tests.errors import printed
 from tests.jobs import MAJORITY, write_job
 
 
@@ -45,9 +46,9 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("run mine --batch-size 8", "--set batch_size=VALUE"),
         ("run mine --job 2", "--jobs N"),  # no abbreviations
         ("run mine --work ws", "--workspace"),
-        ("repot", "Did you mean 'report'?"),
-        ("gibberish", "`ianvs --help` lists the commands"),
-        ("plan mine more", "'more' is more than `ianvs plan` takes"),
+        ("repot", "'report'"),
+        ("gibberish", "`ianvs --help`"),
+        ("plan mine more", "'more'"),
     ],
 )
 def test_the_way_that_works_is_named(
@@ -70,7 +71,7 @@ def test_these_work(typed: str, tmp_path: Path) -> None:
 
 def test_a_job_in_this_folder_need_not_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan"]) == 2
-    assert "no job is named, and there is no benchmarkingjob.yaml here." in capsys.readouterr().err
+    printed(capsys.readouterr().err)
     write_job(tmp_path)
     assert main(["plan"]) == 0
     assert main(["plan", "one", "-f", "two"]) == 2
@@ -78,14 +79,14 @@ def test_a_job_in_this_folder_need_not_be_named(tmp_path: Path, capsys: pytest.C
 
 def test_list_of_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "models"]) == 2
-    assert "Did you mean 'algorithms'?" in capsys.readouterr().err
+    printed(capsys.readouterr().err)
 
 
 def test_a_report_of_nothing_says_so_and_where_it_looked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path)
     for command in ("report", "status", "prune"):
         status = main([command, "--workspace", "nowhere"])
-        assert "nothing of this job is stored in nowhere. A relative `workspace` is" in capsys.readouterr().err
+        printed(capsys.readouterr().err)
         assert status == (0 if command == "status" else 2)
     assert not (tmp_path / "nowhere" / "test").exists()
 
@@ -98,7 +99,7 @@ def test_a_failure_prints_the_command_that_shows_its_log(tmp_path: Path, capsys:
     assert commands
     assert f"`{commands[0]}`" in shown.out
     assert main(shlex.split(commands[0])[1:]) == 0
-    assert "RuntimeError: no luck in round 2" in capsys.readouterr().out
+    assert "RuntimeError: " in capsys.readouterr().out
 
 
 def test_an_empty_log_says_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +109,7 @@ def test_an_empty_log_says_what_there_is(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["plan"]) == 0
     case = capsys.readouterr().out[:8]
     assert main(["logs", case]) == 0
-    assert "has printed nothing. It is finished" in capsys.readouterr().out
+    printed(capsys.readouterr().out.replace(case, "<case>"))
 
 
 @pytest.mark.parametrize(

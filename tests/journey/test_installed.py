@@ -80,7 +80,7 @@ def test_a_job_that_ships_is_known_by_its_name_anywhere(python: Path, tmp_path: 
 def test_a_name_that_nothing_has_is_told_with_the_closest_one(python: Path, tmp_path: Path) -> None:
     said = ianvs(python, tmp_path, "-f", "digits_clas_incremental")
     assert said.returncode == 2
-    assert "Did you mean 'digits_class_incremental'?" in said.stderr
+    assert "'digits_class_incremental'" in said.stderr
 
 
 @pytest.mark.slow

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.entry_points import installed
-from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.cli.catalogue.nameable import KINDS, first_sentence, listed
 from ianvs.cli.catalogue.shown_entry import shown
+from tests.errors import errors_of
 from tests.packages import install
 
 
@@ -46,7 +46,7 @@ def test_what_another_package_brings_is_listed_with_its_package(
     code = 'class Theirs:\n    """Guesses, and guesses well. Indeed."""\n    def __init__(self, luck: int = 7): ...\n'
     install(tmp_path, monkeypatch, "lucky", code, "[ianvs.algorithms]\nTheirs = lucky:Theirs\n")
     assert main(["list", "algorithms"]) == 0
-    assert re.search(r"^Theirs +Guesses, and guesses well \(package lucky\)$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^Theirs +Guesses, and guesses well\b.*\blucky\b", capsys.readouterr().out, re.MULTILINE)
     assert re.search(r"luck +int +7$", shown("Theirs"), re.MULTILINE)
 
 
@@ -58,23 +58,23 @@ def test_what_another_package_brings_is_listed_with_its_package(
             [
                 "strength +float +100.0",
                 "gamma +float \\| None +null",
-                "and those of TorchLearner: network,",
+                ".*TorchLearner: network,",
                 ".*Kirkpatrick",
             ],
         ),
-        ("ewc", ["EWC: an algorithm"]),
-        ("multilabel", ["multilabel: a data type", "in a testenv: dataset: .*data_type: multilabel"]),
-        ("classification", ["classification: a data type", "known by the form of its labels"]),
-        ("task_scores", ["task_scores: a question", "in a testenv: questions: .task_scores."]),
+        ("ewc", ["EWC: "]),
+        ("multilabel", ["multilabel: ", ".*dataset: .*data_type: multilabel"]),
+        ("classification", ["classification: "]),
+        ("task_scores", ["task_scores: ", ".*questions: .task_scores."]),
         ("class-incremental", ["rounds +int \\| None +null", "class_order .*"]),
-        ("CIL", ["class-incremental: a scenario"]),
-        ("BWT", ["matrix, higher is better", "Lopez-Paz & Ranzato 2017.*"]),
+        ("CIL", ["class-incremental: "]),
+        ("BWT", ["matrix\\b", "Lopez-Paz & Ranzato.2017.*"]),
         ("digits", ["test_ratio +float +0.2"]),
         ("mlp", ["hidden +Sequence\\[int\\] +\\[256\\]"]),
         ("resnet18", ["weights +str \\| None +null"]),
-        ("federatedlearning", ["clients +int.*", "types of modules: basemodel, aggregation"]),
-        ("inline", ["in a job: engine: inline.*"]),
-        ("digits_tuning", [".*`ianvs new job NAME --from digits_tuning` writes a copy to change."]),
+        ("federatedlearning", ["clients +int.*", ".*basemodel, aggregation"]),
+        ("inline", [".*engine: inline.*"]),
+        ("digits_tuning", [".*`ianvs new job NAME --from.digits_tuning`"]),
     ],
 )
 def test_one_of_each_kind_at_length(name: str, lines: list[str]) -> None:
@@ -87,8 +87,8 @@ def test_a_method_fits_a_screen_and_all_of_it_is_shown_when_asked() -> None:
     assert len(shown("EWC").splitlines()) <= 24
     whole = shown("EWC", whole=True)
     assert re.search(r"^ *learning_rate +float +0.05", whole, re.MULTILINE)
-    assert "those of TorchLearner:" in whole
-    assert "url: ianvs.testalgorithms.language.ewc.basemodel" in whole
+    assert "TorchLearner:" in whole
+    assert "ianvs.testalgorithms.language.ewc.basemodel" in whole
 
 
 def test_without_a_kind_the_kinds_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,8 +102,7 @@ def test_a_name_of_two_kinds_shows_both() -> None:
 
 
 def test_a_name_that_there_is_not_gets_the_closest_one() -> None:
-    with pytest.raises(IanvsError, match=r"there is nothing called 'GDum'\. Did you mean 'GDumb'\?"):
-        shown("GDum")
+    assert errors_of(shown, "GDum") == [("unknown-name", "")]
 
 
 @pytest.mark.parametrize(

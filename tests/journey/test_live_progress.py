@@ -43,12 +43,12 @@ def test_a_terminal_sees_each_case_go_from_round_to_round(tmp_path):
     )
     code, screen = shown(sys.executable, "-m", "ianvs", "run", "-f", str(job))
     assert code == 1
-    assert "test: 2 of 2 cases to do" in screen
+    assert "2 of 2 cases" in screen
     for round_ in (1, 2, 3):
         assert f"round {round_}, " in screen
     assert re.search(r"cases\s+\S*\s+0/2", screen)
     assert re.search(r"cases\s+\S*\s+1/2", screen)
-    said = r"majority \(fail_in_round=4\), seed 0: failed, RuntimeError: plugin.py:\d+: no luck in round 4"
+    said = r"majority \(fail_in_round=4\), seed 0: failed\b.* RuntimeError: plugin.py:\d+: "
     assert re.search(said, " ".join(screen.split()))
 
 

@@ -1,5 +1,6 @@
 """What was stored by an earlier version of a method can still be read, and says so."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import ianvs
 from ianvs import api
 from ianvs.cli import main
 from tests.edits import edited
+from tests.errors import printed
 from tests.jobs import MAJORITY, write_job
 
 INLINE = "seeds: [0, 1]\nengine: inline"
@@ -23,10 +25,10 @@ def test_a_report_shows_what_an_earlier_method_has_stored_and_marks_it_until_it_
         assert [case.case.id for case in found] == [case.case.id for case in before]
         assert found.leaderboard_frame["accuracy"].equals(before.leaderboard_frame["accuracy"])
         [mark] = [str(note) for note in found.notes if note.kind == "version"]
-        assert "before these changed: plugin.py. `ianvs run` makes the results anew." in mark
-        assert "plugin.py. \\`ianvs run\\`" in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
+        assert "plugin.py" in mark and "`ianvs run`" in mark
+        assert "\\`ianvs run\\`" in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
     assert not [note for note in ianvs.run(job).notes if note.kind == "version"]
-    assert "before these changed" not in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
+    assert "\\`ianvs run\\`" not in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
 
 
 def test_status_tells_where_to_read_of_what_was_stored_before(
@@ -37,7 +39,7 @@ def test_status_tells_where_to_read_of_what_was_stored_before(
     (tmp_path / "plugin.py").write_text(edited(MAJORITY, "seed / 1000", "seed / 999"))
     capsys.readouterr()
     assert main(["status", "-f", str(job)]) == 0
-    assert "nothing is stored of the job as it is now: `ianvs plan` tells what" in capsys.readouterr().err
+    printed(capsys.readouterr().err)
 
 
 @pytest.mark.slow
@@ -49,11 +51,11 @@ def test_cases_of_an_earlier_plugin_are_told_and_shown_beside_those_of_now(
     (tmp_path / "plugin.py").write_text(edited(MAJORITY, "seed / 1000", "seed / 999"))
     capsys.readouterr()
     assert main(["run", "-f", str(job), "--only", "seed=0"]) == 0
-    assert "2 cases were made by an earlier plugin.py; they run anew" in capsys.readouterr().err
+    assert re.search(r"\b2 cases\b.*\bplugin\.py\b", capsys.readouterr().err)
     found = api.report(job)
     [note] = [str(note) for note in found.notes if note.kind == "version"]
-    assert "4 cases were made by an earlier plugin.py." in note
-    assert "`ianvs report --stored` shows them" in note
+    assert "4 cases" in note and "plugin.py" in note and "`ianvs report --stored`" in note
+    printed(note)
     assert {row.algorithm for row in found.leaderboard.rows} == {"majority"}
     for _ in range(2):
         stored = api.report(job, stored=True)

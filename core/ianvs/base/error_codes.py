@@ -37,6 +37,12 @@ ErrorCode = Literal[
     "renamed-key",  # Warning: an old name of a key.
     "no-effect",  # Warning: what is given is accepted, and changes nothing.
     # --- command line ---
+    "invalid-argument",  # An argument or option of a command, or of a function, that it can't use.
+    "unknown-name",  # A name that nothing stored or installed has.
+    "ambiguous-name",  # A name, or none, where several stored things may be meant.
+    "existing-output",  # What is to be written is there already, or would change what is only read.
+    "unwritable-file",  # A file or folder that the operating system does not let us write.
+    "too-many-cases",  # A grid so large that it is hardly meant.
     "invalid-override",  # A `--set` that is not KEY=VALUE, or whose key leads nowhere.
     "no-matching-case",  # A selection of cases that fits none.
     # --- data ---
@@ -54,7 +60,6 @@ ErrorCode = Literal[
     "unfit-key",  # A key of the dataset that has no meaning for its samples.
     "doubtful-data",  # Warning: samples that look as if they were not meant so.
     "invalid-hierarchy",  # The tree over the classes is no tree.
-    "existing-output",  # What is to be written is there already, or would change what is only read.
     # --- scenario and rounds ---
     "unknown-scenario",  # The scenario can't be found or loaded.
     "invalid-scenario",  # Options of a scenario that contradict each other or the data.
@@ -100,7 +105,6 @@ ErrorCode = Literal[
     "invalid-request",  # A plugin, or its process, asks for a round, share, row or name that there is not.
     # --- running ---
     "damaged-file",  # A stored file that is cut off, was changed, or is of another version.
-    "unwritable-file",  # A file or folder that the operating system does not let us write.
     "changed-since-plan",  # Source files were edited between the plan of a job and its run.
     "job-in-progress",  # Something that waits until a run in the same workspace has ended.
     "invalid-engine",  # An engine that can't be loaded, or can't do what the job asks for.
@@ -110,6 +114,8 @@ ErrorCode = Literal[
     "invalid-reference-run",  # An algorithm that can't be a reference.
     "invalid-published",  # `published` does not fit the job.
     "invalid-search",  # A search that can't work with this job.
+    "missing-results",  # Nothing is stored of what a command needs.
+    "unfit-results",  # Stored results, or a table of them, that can't be compared or merged as they are.
     "doubtful-search",  # Warning: a search that can't do what it is for.
     "doubtful-ranking",  # Warning: a ranking that favours what it should not.
 ]

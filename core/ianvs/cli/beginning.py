@@ -27,14 +27,17 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[Path]:
     there = [folder / name for name in files if (folder / name).exists() and not name.startswith(_FOLDER)]
     if there:
         what = shown_path(there[0])
-        raise IanvsError(f"{what} already exists, and nothing was written. Choose another name, or remove it.")
+        raise IanvsError(
+            f"{what} already exists, and nothing was written. Choose another name, or remove it.",
+            code="existing-output",
+        )
     try:
         (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             with (folder / name).open("w" if name.startswith(_FOLDER) else "x", encoding="utf-8") as stream:
                 stream.write(text)
     except OSError as error:
-        raise IanvsError(f"{shown_path(folder)} can't be written: {error.strerror}.") from error
+        raise IanvsError(f"{shown_path(folder)} can't be written: {error.strerror}.", code="unwritable-file") from error
     return [folder / name for name in files if not name.startswith(_FOLDER)]
 
 
@@ -73,11 +76,14 @@ def from_template(kind: str, name: str, folder: str) -> dict[str, str]:
 def _module_name(kind: str, name: str) -> str:
     module = re.sub(r"[- ]", "_", name)
     if not module.isidentifier() or not module.isascii() or keyword.iskeyword(module) or module.startswith("_"):
-        raise IanvsError(f"a {kind} can't be called '{name}': take letters, digits and _, a letter first.")
+        raise IanvsError(
+            f"a {kind} can't be called '{name}': take letters, digits and _, a letter first.", code="invalid-argument"
+        )
     if module in sys.stdlib_module_names or _is_installed(module):
         raise IanvsError(
             f"{module}.py would stand in the way of the installed module '{module}': whoever imports that would get "
-            f"this file. Choose another name, such as my_{module}."
+            f"this file. Choose another name, such as my_{module}.",
+            code="invalid-argument",
         )
     return module
 
@@ -99,7 +105,10 @@ def copied_job(source: str, name: str, folder: str) -> dict[str, str]:
     """
     job = job_path(Path(source))
     if job not in shipped_jobs().values():
-        raise IanvsError(f"no job called '{source}' comes with ianvs. There are: {one_line([*shipped_jobs()], 40)}.")
+        raise IanvsError(
+            f"no job called '{source}' comes with ianvs. There are: {one_line([*shipped_jobs()], 40)}.",
+            code="unknown-name",
+        )
     documents = {path: read(path) for path in files_of_job(job)}
     names = _names(documents, job)
     files: dict[str, str] = {}

@@ -120,13 +120,14 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
 def _job(options: argparse.Namespace) -> Path:
     """The job that is meant: by -f, by its place, or the one in this folder."""
     if options.file is not None and options.job is not None:
-        raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.")
+        raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.", code="invalid-argument")
     if (said := options.file or options.job) is not None:
         return Path(said)
     if not Path(JOB_FILE).is_file():
         raise IanvsError(
             f"no job is named, and there is no {JOB_FILE} here. Name one with -f: a file, a folder with one in it, or "
-            "a name of `ianvs list jobs`; `ianvs new job NAME` writes one."
+            "a name of `ianvs list jobs`; `ianvs new job NAME` writes one.",
+            code="missing-file",
         )
     return Path(JOB_FILE)
 

@@ -47,7 +47,7 @@ def _list(options: argparse.Namespace) -> int:
     if options.kind not in KINDS:
         meant = _MEANT.get(options.kind.removesuffix("s") + "s", options.kind)
         hint = f" Did you mean '{meant}'?" if meant in KINDS else closest(meant, KINDS)
-        raise IanvsError(f"unknown kind '{options.kind}'.{hint} There are: {', '.join(KINDS)}.")
+        raise IanvsError(f"unknown kind '{options.kind}'.{hint} There are: {', '.join(KINDS)}.", code="unknown-name")
     entries = listed(options.kind)
     width = max(len(entry.name) for entry in entries)
     by_url = ""
@@ -157,7 +157,7 @@ def _new(options: argparse.Namespace) -> int:
     try:
         name = folder_name(folder.absolute().name)
     except ValueError as error:
-        raise IanvsError(str(error)) from None
+        raise IanvsError(str(error), code="invalid-argument") from None
     if options.source is None:
         files = from_template(options.kind, name, str(folder))
     else:

@@ -154,7 +154,10 @@ def _exam(options: argparse.Namespace) -> int:
 
     exams = api.exams(options.file, **settings_of(options))
     if options.save and len(exams) > 1:
-        raise IanvsError(f"the job has several exams ({', '.join(exams)}); a manifest is of one. Name one testenv.")
+        raise IanvsError(
+            f"the job has several exams ({', '.join(exams)}); a manifest is of one. Name one testenv.",
+            code="invalid-argument",
+        )
     for name, exam in exams.items():
         print(exam_text(name, exam))
         if options.save:

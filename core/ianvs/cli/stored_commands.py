@@ -129,11 +129,15 @@ def _logs(options: argparse.Namespace) -> int:
         listed = "".join(f"\n  {one.case.id[:8]}  {describe(one)}: {one.state}" for one in found[:_MOST_LISTED])
         if listed:
             more = f"\n  and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
-            raise IanvsError(f"'{options.case}' may be any of {len(found)} cases:{listed}{more}")
-        raise IanvsError(f"no case '{options.case}'. `ianvs plan -f {options.file}` lists the cases.")
+            raise IanvsError(f"'{options.case}' may be any of {len(found)} cases:{listed}{more}", code="ambiguous-name")
+        raise IanvsError(
+            f"no case '{options.case}'. `ianvs plan -f {options.file}` lists the cases.", code="unknown-name"
+        )
     log = plan.store.log(found[0].case.id)
     if not log.is_file():
-        raise IanvsError(f"{describe(found[0])} has no log: it has not run, or ran with `engine: inline`.")
+        raise IanvsError(
+            f"{describe(found[0])} has no log: it has not run, or ran with `engine: inline`.", code="missing-results"
+        )
     text = log.read_text(errors="replace")
     if text.strip():
         sys.stdout.write(hide_secrets(text, known=plan.secrets))  # an earlier version may have written it
@@ -241,11 +245,11 @@ def _cache(options: argparse.Namespace) -> int:
     below = options.workspace / "cache"
     cache = below if below.is_dir() else options.workspace
     if not (cache / "digests").is_dir() and cache != below:
-        raise IanvsError(f"{shown_path(options.workspace)} is no workspace that holds a cache.")
+        raise IanvsError(f"{shown_path(options.workspace)} is no workspace that holds a cache.", code="missing-results")
     if options.yes and options.prune is None:
-        raise IanvsError("--yes goes with --prune DAYS, which says what is to be removed.")
+        raise IanvsError("--yes goes with --prune DAYS, which says what is to be removed.", code="invalid-argument")
     if options.prune is not None and options.prune < 0:
-        raise IanvsError(f"--prune {options.prune:g}: expected a number of days, 0 or more.")
+        raise IanvsError(f"--prune {options.prune:g}: expected a number of days, 0 or more.", code="invalid-argument")
     chosen = cache_entries(cache)
     if options.prune is not None:
         chosen = [one for one in chosen if one.unused_for(options.prune)]
@@ -362,4 +366,6 @@ def _write(options: argparse.Namespace, found: Comparison | History) -> None:
         try:
             write_atomic(path, text.encode())
         except OSError as error:
-            raise IanvsError(f"{shown_path(path)} can't be written: {error.strerror}.") from error
+            raise IanvsError(
+                f"{shown_path(path)} can't be written: {error.strerror}.", code="unwritable-file"
+            ) from error

@@ -8,7 +8,8 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ianvs.base.errors import PluginError
+from ianvs.base.error_codes import ErrorCode
+from ianvs.base.errors import PluginError, code_of
 from ianvs.plugins.loader import cause
 
 T = TypeVar("T")
@@ -100,8 +101,8 @@ class Estimator:
 class PlaceError(PluginError):
     """An error of a plugin with the way to it: "round 2: client 1: basemodel 'Net' (net.py), train: net.py:12: ..."."""
 
-    def __init__(self, places: tuple[str, ...], what: str) -> None:
-        super().__init__(places, what)
+    def __init__(self, places: tuple[str, ...], what: str, code: ErrorCode = "failed-plugin") -> None:
+        super().__init__(places, what, code=code)
         self.places, self.what = places, what
 
     def __str__(self) -> str:
@@ -114,9 +115,9 @@ def during(place: str, file: Path | str | None = None) -> Iterator[None]:
     try:
         yield
     except PlaceError as error:
-        raise PlaceError((place, *error.places), error.what) from error.__cause__
+        raise PlaceError((place, *error.places), error.what, error.code) from error.__cause__
     except PluginError as error:
-        raise PlaceError((place,), str(error)) from error
+        raise PlaceError((place,), str(error), code_of(error, "failed-plugin")) from error
     except Exception as error:
         raise PlaceError((place,), cause(error, Path(file) if file else None)) from error
     except SystemExit as error:

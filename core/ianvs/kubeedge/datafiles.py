@@ -45,9 +45,11 @@ def read(
     path = Path(file)
     parser = JSONMetaDataParse if path.name == "metadata.json" else _PARSERS.get(path.suffix)
     if parser is None:
-        raise DataError(f"{shown_path(path)} can't be read: its name has to end in {', '.join(_PARSERS)}.")
+        raise DataError(
+            f"{shown_path(path)} can't be read: its name has to end in {', '.join(_PARSERS)}.", code="wrong-path-type"
+        )
     if not path.is_file():
-        raise DataError(f"{shown_path(path)} is not there.")
+        raise DataError(f"{shown_path(path)} is not there.", code="missing-file")
     source = parser(data_type, func)
     source.parse(str(path), label=label)
     return source
@@ -115,7 +117,8 @@ def split(lines: Sequence[str], method: SplittingMethod, ratio: float, n: int) -
     elif method == "city_splitting":
         if n < 2:
             raise PluginError(
-                "city_splitting needs at least 2 rounds: one for the simulator, the others for the camera."
+                "city_splitting needs at least 2 rounds: one for the simulator, the others for the camera.",
+                code="invalid-option",
             )
         real = next((i for i, line in enumerate(lines) if _SIMULATED not in line), 0)
         parts = [list(lines[:real]), *_parts(lines[real:], n - 1)]
@@ -135,7 +138,9 @@ def write_pairs(
     """
     path = Path(file)
     if path.suffix not in (".txt", ".jsonl", ".csv"):
-        raise DataError(f"{shown_path(path)} can't be split into rounds: give a txt, jsonl or csv file.")
+        raise DataError(
+            f"{shown_path(path)} can't be split into rounds: give a txt, jsonl or csv file.", code="wrong-path-type"
+        )
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     header = lines[:1] if path.suffix == ".csv" else []
     files = []

@@ -94,7 +94,7 @@ class Knowledge:
         with case.calling("task_definition", "call"):
             returned = offer(definition, data, model=model.instance)
             if not isinstance(returned, Sequence) or len(returned) != 3:
-                raise PluginError("it has to return three things: tasks, extractor, source.")
+                raise PluginError("it has to return three things: tasks, extractor, source.", code="broken-contract")
             return list(returned[0]), returned[1], returned[2]
 
     def _grouped(self, case: Case, tasks: list[Task]) -> list[TaskGroup]:
@@ -174,7 +174,10 @@ class Knowledge:
         with case.calling("task_allocation", "call"):
             returned = allocation(task_extractor=self.extractor, samples=data)
             if not isinstance(returned, Sequence) or len(returned) != 2:
-                raise PluginError("it has to return two things: the source, and for each sample the index of its task.")
+                raise PluginError(
+                    "it has to return two things: the source, and for each sample the index of its task.",
+                    code="broken-contract",
+                )
             return returned[0], returned[1]
 
     def _remodeled(
@@ -235,7 +238,10 @@ def _saved(case: Case, model: Estimator, name: str, folder: str) -> str:
     with case.calling("basemodel", "save"):
         model.instance.save(str(path))
         if not path.exists():
-            raise PluginError(f"there is no file at {path} afterwards. Let save(path) write the file that it is given.")
+            raise PluginError(
+                f"there is no file at {path} afterwards. Let save(path) write the file that it is given.",
+                code="broken-contract",
+            )
     target = Path(folder, "seen_task", name)
     take_place(path, target)
     shutil.rmtree(path.parent, ignore_errors=True)

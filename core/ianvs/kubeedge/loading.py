@@ -87,7 +87,7 @@ def import_file(url: str) -> ModuleType:
     source = path / "__init__.py" if path.is_dir() else path
     if not source.is_file():
         missing = "has no __init__.py" if path.is_dir() else "is not there"
-        raise PluginError(f"{shown_path(path)} {missing}.")
+        raise PluginError(f"{shown_path(path)} {missing}.", code="missing-file")
     present = sys.modules.get(name)
     if present is not None and getattr(present, "__file__", None) == str(source):
         sys.modules[unique] = present  # a sibling has imported it
@@ -95,7 +95,9 @@ def import_file(url: str) -> ModuleType:
     search = [str(path)] if path.is_dir() else None
     spec = source_spec(name, source, search)
     if spec is None or spec.loader is None:
-        raise PluginError(f"{shown_path(source)} is no python file: its name has to end in .py.")
+        raise PluginError(
+            f"{shown_path(source)} is no python file: its name has to end in .py.", code="wrong-path-type"
+        )
     module = importlib.util.module_from_spec(spec)
     before = _registry()
     sys.modules[name] = sys.modules[unique] = module
@@ -123,7 +125,7 @@ def _executed(loader: Loader, module: ModuleType, source: Path) -> None:
         if package in ("", "sedna", "core"):
             raise
         remedy = f"Install what has '{package}', or put the folder that it lies in on PYTHONPATH."
-        raise PluginError(f"{cause(error, source)}. {remedy}") from error
+        raise PluginError(f"{cause(error, source)}. {remedy}", code="missing-package") from error
 
 
 def _registry() -> dict[tuple[str, str], Any]:
@@ -167,11 +169,14 @@ def _found(kind: str, name: str, url: str | None) -> Callable[..., Any]:
     hint = f" It is registered as '{elsewhere[0]}'." if elsewhere else closest(name, known)
     listed = f" Registered as '{kind}': {', '.join(known)}." if known else f" Nothing is registered as '{kind}'."
     who = f"{shown_path(url)} does not register '{name}'" if url else f"without a url, nothing registers '{name}'"
-    raise PluginError(f"{who} as '{kind}'.{hint}{listed}")
+    raise PluginError(f"{who} as '{kind}'.{hint}{listed}", code="unregistered-name")
 
 
 def load_metric(metric: MetricSpec | ModelMetric) -> Callable[..., Any]:
     """The function of a metric with a url. Raises PluginError if its file can't be imported or has no such function."""
     if not metric.url:
-        raise PluginError(f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.")
+        raise PluginError(
+            f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.",
+            code="unknown-metric",
+        )
     return _found(ClassType.GENERAL, metric.name, str(metric.url))

@@ -55,7 +55,7 @@ class Case:
         """The instance of a type, or a list of several. Raises PluginError naming the paradigm if one is missing."""
         for type_ in types:
             if type_ not in self.modules:
-                raise PluginError(f"{self.work.paradigm} needs a module of type '{type_}'.")
+                raise PluginError(f"{self.work.paradigm} needs a module of type '{type_}'.", code="missing-module")
         instances = [self.modules[type_] for type_ in types]
         return instances[0] if len(types) == 1 else instances
 
@@ -92,7 +92,9 @@ class Case:
         """The "train" or "test" file, with absolute paths in it. Raises PluginError if none is named."""
         file = self.work.train if which == "train" else self.work.test
         if not file:
-            raise PluginError(f"testenv: dataset has no {which} file, such as {which}_index or {which}_data.")
+            raise PluginError(
+                f"testenv: dataset has no {which} file, such as {which}_index or {which}_data.", code="missing-data"
+            )
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
 
     def source(self, file: str, data_type: str, func: Callable[[str], object] | None = None) -> BaseDataSource:

@@ -61,7 +61,8 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     except Exception as error:  # authors' objects raise what they like
         raise PluginError(
             f"the result can't be stored for the metrics, which run in a process of their own: "
-            f"{type(error).__name__}: {error}. Let predict return arrays, lists, mappings, numbers or texts."
+            f"{type(error).__name__}: {error}. Let predict return arrays, lists, mappings, numbers or texts.",
+            code="broken-contract",
         ) from error
 
 

@@ -77,7 +77,7 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
     """
     outcome = read_outcome(work.folder)
     if outcome is None:
-        raise PluginError("the plugin's process has ended without a result.")
+        raise PluginError("the plugin's process has ended without a result.", code="failed-plugin")
     values, matrices = _system_scores(outcome)
     wanted: dict[str, Value] = {}
     warnings = []

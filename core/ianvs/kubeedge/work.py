@@ -56,7 +56,9 @@ def work_of(case: ContractCase) -> Work:
     """The case in Ianvs's terms, which writes below its folder."""
     algorithm, data = case.algorithm, case.testenv.dataset
     if isinstance(data.label, tuple):
-        raise DataError("`label` lists columns; under `contract: ianvs` it names one. Name that column.")
+        raise DataError(
+            "`label` lists columns; under `contract: ianvs` it names one. Name that column.", code="wrong-type"
+        )
     return Work(
         paradigm=algorithm.paradigm.name,
         folder=case.folder,

@@ -100,10 +100,7 @@ def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     install(tmp_path, monkeypatch, "my_metrics", code, f"{group}\n{edited(line, 'my_package.metrics', 'my_metrics')}\n")
     record = EvaluationRecord(("a", "b"), np.array([0, 1]), np.array([0, 0]))
     scores = [find(name) for name in ("error_rate", "final_mean")]
-    assert [found.summary for found in scores if found] == [
-        "Share of samples that are predicted wrong.",
-        "Mean score after the last round over all test sets.",
-    ]
+    assert all(found is not None and found.summary in code for found in scores)
     assert scores[0] is not None and scores[0].function is not None and scores[0].function(record) == 0.5
 
 

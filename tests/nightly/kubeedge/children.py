@@ -10,6 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ianvs.base.errors import IanvsError, ValidationError
+from tests.errors import raised
+
 
 def in_child(function: Callable[..., Any], *args: Any, sedna: Path | None = None) -> Any:
     """What `function(*args)` returns in a forked process; AssertionError with its traceback if it raises.
@@ -39,6 +44,18 @@ def in_child(function: Callable[..., Any], *args: Any, sedna: Path | None = None
     fine, value = pickle.loads(content)
     assert fine, value
     return value
+
+
+def errors_in_child(function: Callable[..., Any], *args: Any) -> list[ValidationError]:
+    """The errors that `function(*args)` raises in a forked process."""
+
+    def caught() -> list[ValidationError]:
+        with pytest.raises(IanvsError) as failed:
+            function(*args)
+        return raised(failed.value)
+
+    errors: list[ValidationError] = in_child(caught)
+    return errors
 
 
 def other_sedna(folder: Path) -> Path:

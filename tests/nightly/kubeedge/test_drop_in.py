@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
 from ianvs.cli import main
 from ianvs.kubeedge.exact_tables import transfer
 from tests.checkout import REGISTERED, Checkout
 from tests.edits import edited
+from tests.errors import errors_of
 from tests.jobs import write_job
 from tests.nightly.kubeedge import beside_ianvs, learning_toys
 
@@ -54,7 +54,7 @@ def test_its_tables_are_equal_byte_for_byte_but_for_time_and_paths(toys: Path) -
     assert list(ours[0])[: len(theirs[0])] == list(theirs[0])
     assert [row["basemodel-lr"] for row in ours] == [row["basemodel-lr"] for row in theirs]
     said = (toys / "ws/single/rank/leaderboard.md").read_text()
-    assert "Ranked by accuracy (descending), then count (ascending)" in said
+    assert re.search(r"accuracy \(descending\).* count \(ascending\)", said)
     assert "is better" not in said  # nobody knows it of a plugin's metric
 
 
@@ -117,9 +117,7 @@ def test_a_table_that_ianvs_wrote_is_never_written_over(toys: Path, capsys: pyte
     before = {path.name: path.read_bytes() for path in rank.iterdir()}
     assert main(["run", "-f", "single.yaml"]) == 0
     said = capsys.readouterr().out
-    assert (
-        'its 9 rows, marked "measured by Ianvs", can\'t be checked' in said and "files: ws/single/leaderboard" in said
-    )
+    assert "9 rows" in said and "ws/single/leaderboard" in said
     assert {path.name: path.read_bytes() for path in rank.iterdir()} == before
     rows = table(toys / "ws/single/leaderboard/all_rank.csv")
     theirs = [row for row in rows if row["Status"] == "measured by Ianvs"]
@@ -154,8 +152,7 @@ def test_rows_that_ianvs_added_to_a_table_of_ours_are_kept(toys: Path) -> None:
 def test_the_style_is_for_jobs_of_its_contract(tmp_path: Path) -> None:
     job = write_job(tmp_path)
     job.write_text(edited(job.read_text(), "    sort_by:", "    style: ianvs\n    sort_by:"))
-    with pytest.raises(ConfigError, match=r"rank\.style 'ianvs' is for jobs under `contract: ianvs`"):
-        ianvs.validate(job)
+    assert [code for code, _ in errors_of(ianvs.validate, job)] == ["invalid-choice"]
 
 
 def test_its_transfer_is_added_up_in_its_order() -> None:
@@ -193,10 +190,8 @@ class BaseModel:
         case = next(iter(ianvs.run(checkout.job))).case.id
     capsys.readouterr()
     assert main(["status", "-f", str(checkout.job)]) == 0
-    assert (
-        "its last run: 4 cases: 4 finished; its code, settings, data or PYTHONPATH were others"
-        in capsys.readouterr().out
-    )
+    status = capsys.readouterr().out
+    assert "4 finished" in status and "PYTHONPATH" in status
     assert main(["logs", case[:8], "-f", str(checkout.job)]) == 0
-    assert "trained with size 3" in capsys.readouterr().out
+    assert "size 3" in capsys.readouterr().out
     assert main(["logs", "ffffffffffff", "-f", str(checkout.job)]) == 2

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.base.errors import PluginError
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.paradigms.federated_class_incremental_learning import forget_rate
 from ianvs.kubeedge.run import run
@@ -21,8 +20,9 @@ from ianvs.kubeedge.yaml.settings import (
     ModelEval,
     ModelMetric,
 )
+from tests.errors import recorded
 from tests.families import family
-from tests.nightly.kubeedge.children import in_child, other_sedna
+from tests.nightly.kubeedge.children import errors_in_child, other_sedna
 from tests.nightly.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin
 
 # The weights are how often each class was seen and the sum of its values: nearest mean of files of numbers.
@@ -146,13 +146,9 @@ def test_non_iid_clients_have_some_of_the_classes_that_occur(tmp_path):
 
 
 def test_a_client_that_fails_is_named_with_its_round(tmp_path):
-    def message() -> str:
-        with pytest.raises(PluginError) as failed:
-            run(federated(tmp_path, fail_at=3))
-        return str(failed.value)
-
-    said = in_child(message)
-    assert said.startswith("round 2: client 0: basemodel 'Client'") and said.endswith("ValueError: tired")
+    [error] = errors_in_child(run, federated(tmp_path, fail_at=3))
+    assert "round 2: client 0: " in error.message and error.message.endswith("ValueError: tired")
+    assert recorded([error]) == [("failed-plugin", "")]
 
 
 @pytest.mark.slow

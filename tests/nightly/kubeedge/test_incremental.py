@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.base.errors import PluginError
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.edits import edited
+from tests.errors import located
 from tests.families import family
-from tests.nightly.kubeedge.children import in_child, other_sedna
+from tests.nightly.kubeedge.children import errors_in_child, other_sedna
 from tests.nightly.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin, samples
 
 # Knows words; what it does not know it answers with "?". Saves a zip, and only if the path says so.
@@ -181,13 +181,9 @@ def test_save_must_leave_a_model(tmp_path):
         )
     )
 
-    def message() -> str:
-        with pytest.raises(PluginError) as failed:
-            run(work)
-        return str(failed.value)
-
-    said = in_child(message)
-    assert said.startswith("round 1: basemodel 'Learner'") and ", save: there is no model at" in said
+    [error] = errors_in_child(run, work)
+    assert error.message.startswith("round 1: basemodel 'Learner'") and ", save: " in error.message
+    assert located([error]) == [("broken-contract", "")]
 
 
 def test_without_mining_nothing_is_trained(tmp_path):
@@ -220,7 +216,7 @@ class All:
 """
 
 
-@pytest.mark.parametrize("name", [None, "model_finetune_.pkl"], ids=["another file in it", "the default name in it"])
+@pytest.mark.parametrize("name", [None, "model_finetune_.pkl"], ids=["another-file", "default-name"])
 def test_of_a_model_that_is_a_folder_nothing_is_loaded_but_a_file_of_the_default_name(tmp_path, name):
     url = plugin(tmp_path / "p", "folders", FOLDERS)
     work = incremental(tmp_path)

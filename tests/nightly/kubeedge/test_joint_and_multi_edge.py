@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.base.errors import PluginError
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings, LinkSpec
-from tests.nightly.kubeedge.children import in_child, other_sedna
+from tests.errors import recorded
+from tests.nightly.kubeedge.children import errors_in_child, other_sedna
 from tests.nightly.kubeedge.toys import finish, plugin, samples
 
 # The edge knows short questions only. All notes go to one list that lives in the modules.
@@ -154,26 +154,18 @@ def test_a_scheme_is_found_by_the_name_of_an_entry_point_and_its_error_names_it(
     work = speculative(tmp_path, 0)
     named = replace(work, modules=(*work.modules[:3], Module("inference_scheme", "Broken", None)))
 
-    def message(changed: Work) -> str:
-        with pytest.raises(PluginError) as failed:
-            run(changed)
-        return str(failed.value)
-
-    said = in_child(message, named)
-    assert "inference_scheme 'Broken'" in said and "unheard_of" in said
+    [error] = errors_in_child(run, named)
+    assert "'Broken'" in error.message and "unheard_of" in error.message
+    assert error.code == "failed-plugin"
 
 
 def test_what_joint_inference_refuses(tmp_path):
     work = joint(tmp_path)
 
-    def message(changed: Work) -> str:
-        with pytest.raises(PluginError) as failed:
-            run(changed)
-        return str(failed.value)
-
-    assert "needs a module of type 'cloudmodel'" in in_child(message, replace(work, modules=work.modules[:1]))
+    alone = replace(work, modules=work.modules[:1])
+    assert recorded(errors_in_child(run, alone)) == [("missing-module", "")]
     lost = replace(work.modules[0], values={"model": "/no/such/file"})
-    assert "/no/such/file miss" in in_child(message, replace(work, modules=(lost, *work.modules[1:])))
+    assert recorded(errors_in_child(run, replace(work, modules=(lost, *work.modules[1:])))) == [("missing-file", "")]
 
 
 PARALLEL = """

@@ -8,6 +8,7 @@ from ianvs.config import load_job
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.registry import metric_header
 from tests.checkout import REGISTERED, Checkout
+from tests.errors import recorded
 
 
 @pytest.fixture
@@ -19,7 +20,8 @@ def checkout(tmp_path, monkeypatch):
 def problems(checkout):
     with pytest.raises(ConfigError) as caught:
         ianvs.validate(checkout.job)
-    return [problem.message for problem in caught.value.problems]
+    located_in = [(code, place.rpartition("/")[2]) for code, place in recorded(caught.value.problems)]
+    return [problem.message for problem in caught.value.problems], located_in
 
 
 def test_a_job_that_has_all_is_valid_and_planned(checkout):
@@ -64,11 +66,12 @@ def test_each_missing_package_is_named_once_with_what_to_do(checkout):
     checkout.write(package / "train.py", "import sizes\nimport nowhere_a\n")
     checkout.write(package / "sizes.py", "")
     checkout.change(checkout.testenv.with_name("accuracy.py"), REGISTERED, f"import nowhere_d, cv2\n{REGISTERED}")
-    found = problems(checkout)
+    found, codes = problems(checkout)
+    assert {code for code, _ in codes} == {"missing-package"}
     named = sorted(message.split("'")[1] for message in found)
     assert named == ["cv2", "nowhere_a", "nowhere_d", "sizes"]  # a lazy one is a warning, an optional one is none
-    assert any("pip install opencv-python" in message for message in found)
-    assert any(f"It lies in {package}: set PYTHONPATH to that folder." in message for message in found)
+    assert any("opencv-python" in message for message in found)
+    assert any(str(package) in message and "PYTHONPATH" in message for message in found)
 
 
 def test_data_names_and_settings_are_checked_at_once(checkout):
@@ -81,38 +84,54 @@ def test_data_names_and_settings_are_checked_at_once(checkout):
         "    - name: f1_score",
     )
     checkout.change(checkout.algorithm, "singletasklearning", "lifelonglearning")
-    found = "\n".join(problems(checkout))
-    assert "the data are missing: there is no file dataset/gone.txt" in found
-    assert "registers no basemodel under the name 'Toy'. It registers: Other." in found
-    assert "there is no file nowhere.py, which should define the metric 'accuracy'" in found
-    assert "mode no-inference needs one part of the data more than incremental_rounds" in found
-    assert "metric 'f1_score' has no url. Without one there are: samples_transfer_ratio, BWT" in found
+    assert problems(checkout)[1] == [
+        ("missing-file", "testenv.yaml:5:72"),
+        ("unfit-module", "benchmarkingjob.yaml:8:15"),
+        ("missing-file", "testenv.yaml:3:18"),
+        ("unknown-metric", "testenv.yaml:7:13"),
+        ("unregistered-name", "algorithm.yaml:5:13"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "paradigm, message",
+    "paradigm, expected",
     [
-        ("jointinference", "jointinference needs a module of type edgemodel"),
-        ("federatedlearning", "federatedlearning needs a module of type aggregation"),
-        ("singletasklearning_tta", "whose code is not public"),
+        (
+            "jointinference",
+            [
+                ("missing-module", "algorithm.yaml:4:5"),
+                ("missing-module", "algorithm.yaml:4:5"),
+                ("missing-module", "algorithm.yaml:4:5"),
+            ],
+        ),
+        ("federatedlearning", [("missing-module", "algorithm.yaml:4:5")]),
+        ("singletasklearning_tta", [("private-paradigm", "algorithm.yaml:2:18")]),
     ],
 )
-def test_a_paradigm_that_can_not_be_run_says_why(checkout, paradigm, message):
+def test_a_paradigm_that_can_not_be_run_says_why(checkout, paradigm, expected):
     checkout.change(checkout.algorithm, "singletasklearning", paradigm)
-    assert message in "\n".join(problems(checkout))
+    assert problems(checkout)[1] == expected
 
 
 def test_an_unknown_order_of_joint_inference_is_refused(checkout):
     checkout.change(checkout.testenv, "  metrics:", "  hard_example_mining_mode: nothing\n  metrics:")
     checkout.change(checkout.algorithm, "singletasklearning", "jointinference")
-    wanted = "should be one of mining-then-inference, inference-then-mining, self-design, found 'nothing'"
-    assert f"hard_example_mining_mode {wanted}" in "\n".join(problems(checkout))
+    assert problems(checkout)[1] == [
+        ("missing-module", "algorithm.yaml:4:5"),
+        ("missing-module", "algorithm.yaml:4:5"),
+        ("missing-module", "algorithm.yaml:4:5"),
+        ("invalid-choice", "testenv.yaml:5:29"),
+    ]
 
 
 def test_joint_inference_does_not_read_the_training_data(checkout):
     checkout.change(checkout.testenv, "dataset/train.txt", "dataset/gone.txt")
     checkout.change(checkout.algorithm, "singletasklearning", "jointinference")
-    assert "data are missing" not in "\n".join(problems(checkout))
+    assert problems(checkout)[1] == [
+        ("missing-module", "algorithm.yaml:4:5"),
+        ("missing-module", "algorithm.yaml:4:5"),
+        ("missing-module", "algorithm.yaml:4:5"),
+    ]
 
 
 def test_a_testenv_may_say_of_a_plugin_metric_which_way_is_better(checkout):
@@ -143,21 +162,22 @@ def test_advice_names_what_the_checkout_brings_or_a_known_package_and_guesses_no
     places = [checkout.root / f"examples/{name}/testalgorithms" for name in ("curb", "streets")]
     for place in places:
         checkout.write(place / "RFNet/train.py", "class Trainer: pass\n")
-    found = {message.split("'")[1]: message for message in problems(checkout)}
+    found = {message.split("'")[1]: message for message in problems(checkout)[0]}
     assert set(found) == {"llama_cpp", "my_helpers", "FPN_TensorFlow", "RFNet", "slow_json"}  # all at once
-    assert "pip install llama-cpp-python" in found["llama_cpp"]
-    assert f"pip install {wheel}" in found["FPN_TensorFlow"]
-    assert f"It lies in {places[0]}, {places[1]}: set PYTHONPATH" in found["RFNet"]
+    assert "llama-cpp-python" in found["llama_cpp"]
+    assert str(wheel) in found["FPN_TensorFlow"]
+    assert f"{places[0]}, {places[1]}" in found["RFNet"] and "PYTHONPATH" in found["RFNet"]
     for name in ("my_helpers", "slow_json"):  # what pip finds under this name may be anybody's
-        assert "pip install" not in found[name] and f"Which package has '{name}' is not known" in found[name]
+        assert "pip install" not in found[name]
 
 
 def test_records_without_a_question_and_keys_that_are_not_set_are_found(checkout, monkeypatch):
     monkeypatch.setenv("SOME_TOKEN", "x")
     checkout.write(checkout.root / "dataset/test.jsonl", '{"question": "a", "answer": "b"}\n{"query": "a"}\n')
     checkout.change(checkout.testenv, "test_index: ./dataset/test.txt", "test_data: ./dataset/test.jsonl")
-    [message] = problems(checkout)
-    assert "test.jsonl:2: there is no 'question'; the keys are 'query'. Mend the record." in message
+    [message], codes = problems(checkout)
+    assert codes == [("invalid-record", "testenv.yaml:4:16")]
+    assert "test.jsonl:2: " in message and "'question'" in message and "'query'" in message
     checkout.write(checkout.root / "dataset/test.jsonl", '{"question": "a", "answer": "b"}\n')
     checkout.write(checkout.basemodel.with_name("asking.py"), 'import os\nKEY = os.getenv("DEEPSEEK_API_KEY")\n')
     checkout.change(
@@ -169,9 +189,7 @@ def test_records_without_a_question_and_keys_that_are_not_set_are_found(checkout
     checkout.change(
         checkout.algorithm, "- lr: {values: [0.1, 0.2]}", "- api_key_env: {values: [GROQ_API_KEY, SOME_TOKEN]}"
     )
-    told = [warning.message for warning in ianvs.validate(checkout.job).warnings]
-    assert len(told) == 3 and all(
-        "is not set. If the plugin needs it, export it before the run." in one for one in told
-    )
-    for name, one in zip(("HF_TOKEN", "DEEPSEEK_API_KEY", "GROQ_API_KEY"), told, strict=True):
-        assert name in one
+    warnings = ianvs.validate(checkout.job).warnings
+    assert [code for code, _ in recorded(warnings)] == ["unset-variable"] * 3
+    for name, warning in zip(("HF_TOKEN", "DEEPSEEK_API_KEY", "GROQ_API_KEY"), warnings, strict=True):
+        assert name in warning.message

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.base.errors import PluginError
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
+from tests.errors import recorded
 from tests.families import family
-from tests.nightly.kubeedge.children import in_child, other_sedna
+from tests.nightly.kubeedge.children import errors_in_child, other_sedna
 from tests.nightly.kubeedge.toys import DIE, finish, killed, plugin
 
 # Keeps the last `capacity` words that it was taught: it forgets. A row of x is (picture, depth).
@@ -273,12 +273,8 @@ def test_a_killed_case_ends_the_same(tmp_path, mode):
 
 
 def test_default_splitting_has_no_pair_before_the_first_round(tmp_path):
-    def message() -> str:
-        with pytest.raises(PluginError) as failed:
-            run(lifelong(tmp_path, "no-inference", "default"))
-        return str(failed.value)
-
-    assert "set splitting_method to fwt_splitting or hard-example_splitting" in in_child(message)
+    work = lifelong(tmp_path, "no-inference", "default")
+    assert recorded(errors_in_child(run, work)) == [("unfit-module", "")]
 
 
 MANY = """
@@ -324,12 +320,8 @@ def test_multi_inference_lets_several_models_answer_each_sample(tmp_path):
     # paths 1 and 10, models 1 and 100: (1+1) + (100+1) + (1+10) + (100+10)
     assert result == [[["m0", "m2", "m0", "m2"], 224]]
 
-    def message() -> str:
-        with pytest.raises(PluginError) as failed:
-            run(replace(work, modules=modules[:2], folder=tmp_path / "V"))
-        return str(failed.value)
-
-    assert "task_remodeling, inference_integrate is missing" in in_child(message)
+    lacking = replace(work, modules=modules[:2], folder=tmp_path / "V")
+    assert recorded(errors_in_child(run, lacking)) == [("missing-module", "")]
 
 
 @pytest.mark.slow

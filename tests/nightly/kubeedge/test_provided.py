@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.base.errors import DataError
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.aggregation import AggClient, FedAvg
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
@@ -25,6 +24,7 @@ from ianvs.kubeedge.provided.datasources import (
 )
 from ianvs.kubeedge.provided.file_ops import FileOps
 from ianvs.kubeedge.provided.hard_examples import CrossEntropyFilter, IBTFilter, RandomFilter, ThresholdFilter
+from tests.errors import errors_of
 from tests.nightly.kubeedge.children import in_child, other_sedna
 
 IMPORTS = """
@@ -99,7 +99,7 @@ def test_the_registry_keeps_the_last_of_two_and_says_what_it_has():
     def scenario() -> list[object]:
         first = ClassFactory.register(ClassType.GENERAL, alias="f")(len)
         ClassFactory.register("general", "f")(max)
-        with pytest.raises(ValueError, match="'g' is not registered as 'general'; registered there: f"):
+        with pytest.raises(ValueError, match=r"'g'.*'general'.* f"):
             ClassFactory.get_cls(type_name="general", t_cls_name="g")
         ClassFactory.register_cls(min, ClassType.STP)
         return [
@@ -154,12 +154,10 @@ def test_tables_and_json(tmp_path):
     assert table.y.tolist() == ["x", "y"] and list(table.x.columns) == ["a", "b"]
     table.parse(str(tmp_path / "t.csv"))
     assert table.y is None and list(table.x.columns) == ["a", "b", "label"]
-    with pytest.raises(DataError, match=r"no column 'lable'.*a, b, label"):
-        table.parse(str(tmp_path / "t.csv"), label="lable")
+    assert errors_of(table.parse, str(tmp_path / "t.csv"), label="lable") == [("unknown-column", "")]
 
     (tmp_path / "q.jsonl").write_text('{"question": "q", "answer": "a"}\n\n{"question": "r"}\n')
-    with pytest.raises(DataError, match=r"q.jsonl:3: there is no 'answer'"):
-        JsonlDataParse().parse(str(tmp_path / "q.jsonl"))
+    assert errors_of(JsonlDataParse().parse, str(tmp_path / "q.jsonl")) == [("invalid-record", "")]
 
     (tmp_path / "metadata.json").write_text(
         json.dumps({"dataset": "d", "description": "e", "level_1_dim": "1", "level_2_dim": "2", "level_4_dim": "4"})

@@ -29,7 +29,7 @@ def shown(name: str, whole: bool = False) -> str:
     found = found or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
     if not found:
         hint = closest(name, [entry.name for entry in entries]) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
-        raise IanvsError(f"there is nothing called '{name}'.{hint}")
+        raise IanvsError(f"there is nothing called '{name}'.{hint}", code="unknown-name")
     at_length = found if whole else [entry for entry in found if not entry.url] or found[:1]
     blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]
     if others := [f"{entry.name}, url: {entry.url}" for entry in found if entry not in at_length]:
@@ -72,7 +72,7 @@ def _target(entry: Entry) -> Any:
     try:
         return load(module, name).target
     except Exception as error:
-        raise IanvsError(f"{entry.value} can't be imported: {cause(error, None)}") from error
+        raise IanvsError(f"{entry.value} can't be imported: {cause(error, None)}", code="unloadable-plugin") from error
 
 
 def _doc(target: object) -> Iterator[str]:

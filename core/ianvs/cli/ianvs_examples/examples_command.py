@@ -40,16 +40,22 @@ def _examples(options: argparse.Namespace) -> int:
     from ianvs.results.stored.provenance import output_of
 
     if options.checkout is None or not options.checkout.is_dir():
-        raise IanvsError(f"there is no folder {options.checkout}. Name a checkout of KubeEdge Ianvs.")
+        raise IanvsError(
+            f"there is no folder {options.checkout}. Name a checkout of KubeEdge Ianvs.", code="missing-file"
+        )
     checkout, out = options.checkout.resolve(), options.out.resolve()
     if out.is_relative_to(checkout):
-        raise IanvsError(f"{shown_path(out)} is in the checkout, which stays as it is. Give --out another folder.")
+        raise IanvsError(
+            f"{shown_path(out)} is in the checkout, which stays as it is. Give --out another folder.",
+            code="existing-output",
+        )
     files = sorted(file for kind in ("*.yaml", "*.yml") for file in checkout.rglob(kind) if ".git" not in file.parts)
     jobs = [file.relative_to(checkout) for file in files if _JOB.search(file.read_bytes())]
     jobs = [job for job in jobs if not options.only or options.only in str(job)]
     if not jobs:
         raise IanvsError(
-            f"no yaml below {shown_path(checkout)} has a benchmarkingjob. Name a checkout of KubeEdge Ianvs."
+            f"no yaml below {shown_path(checkout)} has a benchmarkingjob. Name a checkout of KubeEdge Ianvs.",
+            code="missing-file",
         )
     limits = Limits(options.seconds, options.memory)
 

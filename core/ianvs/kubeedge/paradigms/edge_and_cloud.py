@@ -72,7 +72,8 @@ def _load(case: Case, edge: Estimator) -> None:
     hub = not Path(path).exists()
     if hub and not HUB_NAME.fullmatch(path):
         raise PluginError(
-            f"FileExistsError: {path} miss: the edge model that model_path names is no file, and no name of a hub."
+            f"FileExistsError: {path} miss: the edge model that model_path names is no file, and no name of a hub.",
+            code="missing-file",
         )
     with case.calling("edgemodel", "load"):
         edge.load(path, hub=hub)

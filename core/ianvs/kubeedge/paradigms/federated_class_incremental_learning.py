@@ -83,7 +83,7 @@ def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) 
             with during(f"model_metric '{name}'", case.work.model_metric.url):
                 value = function([test.y[i]], result)
                 if number(value) is None:
-                    raise PluginError(f"it has to return a number, not {value!r:.200}.")
+                    raise PluginError(f"it has to return a number, not {value!r:.200}.", code="broken-contract")
             scores[-1].append(float(value))
     return scores
 

@@ -59,7 +59,9 @@ class Federation:
                     else:
                         info = client.train(part, None, **keywords)
                     if not isinstance(info, Mapping) or "num_samples" not in info:
-                        raise PluginError(f"it has to return a mapping with `num_samples`, not {info!r:.200}.")
+                        raise PluginError(
+                            f"it has to return a mapping with `num_samples`, not {info!r:.200}.", code="broken-contract"
+                        )
                 info = info if isinstance(info, dict) else dict(info)
                 info["client_id"] = k
                 agg = AggClient()
@@ -146,7 +148,7 @@ def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
     """
     source = case.source(file, "train")
     if not len(source):
-        raise DataError(f"{shown_path(file)} has no lines: there is nothing to train on.")
+        raise DataError(f"{shown_path(file)} has no lines: there is nothing to train on.", code="empty-dataset")
     arrays, labels = [], []
     for path, label in zip(source.x, source.y, strict=True):
         try:
@@ -155,7 +157,8 @@ def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
         except (OSError, ValueError, TypeError) as error:
             raise DataError(
                 f"'{path} {label}' is no file of an array with a number as its label: {error}. "
-                f"Federated learning needs lines such as `pictures_of_class_3.npy 3`."
+                f"Federated learning needs lines such as `pictures_of_class_3.npy 3`.",
+                code="invalid-record",
             ) from error
     x, y = np.concatenate(arrays), np.concatenate(labels)
     random = generator(case.work.seed, task, "federated partition")
@@ -187,11 +190,15 @@ def _question_file(file: str, target: Path) -> str:
     """
     path = Path(file)
     if path.suffix != ".jsonl":
-        raise DataError(f"{shown_path(path)}: with if_mode_llm the data have to be a .jsonl file.")
+        raise DataError(
+            f"{shown_path(path)}: with if_mode_llm the data have to be a .jsonl file.", code="wrong-path-type"
+        )
     rows = [dict(row) for _, row in records(path)]
     keys = list(rows[0])[:2] if rows else []
     if len(keys) < 2:
-        raise DataError(f"{shown_path(path)}:1: a line needs two keys, a question and its answer.")
+        raise DataError(
+            f"{shown_path(path)}:1: a line needs two keys, a question and its answer.", code="invalid-record"
+        )
     if keys == ["question", "answer"]:
         return file
     for row in rows:

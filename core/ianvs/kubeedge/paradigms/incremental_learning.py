@@ -91,7 +91,7 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
                 results.update(result)
             except (TypeError, ValueError):
                 message = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
-                raise PluginError(message) from None
+                raise PluginError(message, code="broken-contract") from None
         if mining is None:
             continue
         with case.calling("hard_example_mining", "call"):
@@ -141,7 +141,8 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
                 return returned
         raise PluginError(
             f"there is no model at {path} afterwards, and none where a path was returned. "
-            f"Let save(path) write the file that it is given, or return the path of the one that it wrote."
+            f"Let save(path) write the file that it is given, or return the path of the one that it wrote.",
+            code="broken-contract",
         )
 
 
@@ -152,7 +153,9 @@ def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) ->
         returned = model.evaluate(data, model_path=path, metric=(name, function))
         value = returned.get(name) if isinstance(returned, Mapping) else returned
         if number(value) is None:
-            raise PluginError(f"it has to return a mapping with a number as '{name}', not {returned!r}.")
+            raise PluginError(
+                f"it has to return a mapping with a number as '{name}', not {returned!r}.", code="broken-contract"
+            )
     return value
 
 

@@ -149,7 +149,8 @@ def run(case: Case) -> Outcome:
     if steps.matrix and len(pairs) != steps.n + 1:
         raise PluginError(
             f"mode {steps.mode} needs a pair of files before the first round: "
-            f"set splitting_method to fwt_splitting or hard-example_splitting."
+            f"set splitting_method to fwt_splitting or hard-example_splitting.",
+            code="unfit-module",
         )
     now = steps.now
     for r in range(now.next, steps.n + 1):
@@ -203,7 +204,9 @@ def _multi_inference(case: Case) -> Outcome:
     """Nothing is trained; several models answer each test sample together. The integrated result of each."""
     if missing := [type_ for type_ in MULTI_INFERENCE_MODULES if case.modules.get(type_) is None]:
         raise PluginError(
-            f"mode multi-inference needs modules {', '.join(MULTI_INFERENCE_MODULES)}; {', '.join(missing)} is missing."
+            f"mode multi-inference needs modules {', '.join(MULTI_INFERENCE_MODULES)}; {', '.join(missing)} is "
+            "missing.",
+            code="missing-module",
         )
     model = Estimator(case.need("basemodel"))
     modules = [case.made(type_) for type_ in MULTI_INFERENCE_MODULES]

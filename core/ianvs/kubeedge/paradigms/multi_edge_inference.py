@@ -43,11 +43,13 @@ def _partition(case: Case, model: object, initial: str) -> tuple[str, dict[str, 
     with case.calling("basemodel", "partition_point_list"):
         points = getattr(model, "partition_point_list", None)
         if not points:
-            raise PluginError("model_parallel needs a method partition(path), or a partition_point_list.")
+            raise PluginError(
+                "model_parallel needs a method partition(path), or a partition_point_list.", code="broken-contract"
+            )
         try:
             utils = importlib.import_module("onnx.utils")
         except ImportError:
-            raise PluginError("a model is cut by the package onnx: pip install onnx.") from None
+            raise PluginError("a model is cut by the package onnx: pip install onnx.", code="missing-package") from None
         folder = Path(case.folder("partition"))
         devices = {}
         for i, point in enumerate(points, 1):

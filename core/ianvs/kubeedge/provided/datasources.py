@@ -86,15 +86,17 @@ def records(file: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         try:
             record = json.loads(line)
         except ValueError as error:
-            raise DataError(f"{place}: this line is not json: {error}.") from None
+            raise DataError(f"{place}: this line is not json: {error}.", code="invalid-record") from None
         if not isinstance(record, dict):
-            raise DataError(f"{place}: a line has to be a json object, such as {{...}}.")
+            raise DataError(f"{place}: a line has to be a json object, such as {{...}}.", code="invalid-record")
         yield place, record
 
 
 def _value(record: Mapping[str, T], key: str, place: str) -> T:
     if key not in record:
-        raise DataError(f"{place}: there is no '{key}'; the keys are {', '.join(map(repr, record))}.")
+        raise DataError(
+            f"{place}: there is no '{key}'; the keys are {', '.join(map(repr, record))}.", code="invalid-record"
+        )
     return record[key]
 
 
@@ -132,7 +134,10 @@ class CSVDataParse(BaseDataSource):
                 frames.append(self.process_func(frame) if self.process_func else frame)
                 if label and label not in frames[-1].columns:
                     columns = ", ".join(map(str, frames[-1].columns))
-                    raise DataError(f"{file}: there is no column '{label}' for the label; the columns are {columns}.")
+                    raise DataError(
+                        f"{file}: there is no column '{label}' for the label; the columns are {columns}.",
+                        code="unknown-column",
+                    )
         if frames:
             table = pd.concat(frames)
             self.x, self.y = (table.drop(columns=label), table[label]) if label else (table, None)
@@ -189,7 +194,9 @@ class JSONDataParse(BaseDataSource):
         try:
             coco = importlib.import_module("pycocotools.coco")
         except ImportError:
-            raise DataError(f"{args[0]} needs pycocotools to be read: pip install pycocotools.") from None
+            raise DataError(
+                f"{args[0]} needs pycocotools to be read: pip install pycocotools.", code="missing-package"
+            ) from None
         path = Path(args[0])
         self.data_dir = path.parents[1] / "train"
         self.coco = coco.COCO(str(path))

@@ -72,7 +72,9 @@ def meant(metric: str, columns: Iterable[str]) -> list[str]:
     """Those of `columns` that a user means by `metric`. Raises IanvsError if there are none."""
     known = list(dict.fromkeys(columns))
     if not (found := columns_named(metric, known)):
-        raise IanvsError(f"unknown metric '{metric}'.{closest(metric, known)} There are: {', '.join(known)}.")
+        raise IanvsError(
+            f"unknown metric '{metric}'.{closest(metric, known)} There are: {', '.join(known)}.", code="unknown-metric"
+        )
     return found
 
 
@@ -135,10 +137,14 @@ class Comparison:
             if change.metric in named
         ]
         if not judged:
-            raise IanvsError(f"nothing says how {metric} changed: no rows that have it correspond.")
+            raise IanvsError(
+                f"nothing says how {metric} changed: no rows that have it correspond.", code="unfit-results"
+            )
         if any(one.change.higher_is_better is None for one in judged):
             told = f"whether a higher {metric} is better is not known from a report, nor of a metric that does not say"
-            raise IanvsError(f"{told}. Name a workspace first, or give the metric `higher_is_better`.")
+            raise IanvsError(
+                f"{told}. Name a workspace first, or give the metric `higher_is_better`.", code="unfit-results"
+            )
         return [one for one in judged if one.change.worse_by - by > _ROUNDING * max(1.0, abs(by))]
 
     def records(self) -> Iterator[dict[str, Value]]:
@@ -156,7 +162,7 @@ class Comparison:
 def compare_sides(sides: Sequence[Side]) -> Comparison:
     """Raises IanvsError for fewer than two."""
     if len(sides) < 2:
-        raise IanvsError("a comparison needs two: workspaces, job files or reports.")
+        raise IanvsError("a comparison needs two: workspaces, job files or reports.", code="invalid-argument")
     return Comparison(tuple(_against(sides[0], other) for other in sides[1:]))
 
 

@@ -114,7 +114,7 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
     and for a metric that none has.
     """
     if len(jobs) < 2:
-        raise IanvsError("a history needs two workspaces, or more.")
+        raise IanvsError("a history needs two workspaces, or more.", code="invalid-argument")
     columns: dict[str, bool | None] = {}  # key: whether higher is better, as the first job says that has it
     for _, results in jobs:
         for column in results.leaderboard.columns:
@@ -122,7 +122,9 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
                 columns.setdefault(column.key, column.higher_is_better)
     name, by = jobs[0][0], jobs[0][1].leaderboard.sort_by
     if metric is None and not by:
-        raise IanvsError(f"{name} is ranked by no metric. Give --metric. There are: {', '.join(columns)}.")
+        raise IanvsError(
+            f"{name} is ranked by no metric. Give --metric. There are: {', '.join(columns)}.", code="unknown-metric"
+        )
     shown = by[0][0] if metric is None else meant(metric, columns)[0]
     points = [_point(name, results) for name, results in jobs]
     times = _commit_times(point.commit for point in points)
@@ -231,7 +233,8 @@ def draw_history(history: History, file: Path) -> Path:
     if file.suffix != ".svg":
         raise IanvsError(
             f"'{file}' can't be drawn: the name of a picture ends in .svg. rsvg-convert, Inkscape or cairosvg "
-            "make PNG or PDF of that."
+            "make PNG or PDF of that.",
+            code="invalid-argument",
         )
     write_atomic(file, standalone(history_picture(history)).encode())
     return file

@@ -117,7 +117,7 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
     Raises IanvsError where nothing of a source fits.
     """
     if len(sources) < 2:
-        raise IanvsError("a merge needs two workspaces, or more.")
+        raise IanvsError("a merge needs two workspaces, or more.", code="invalid-argument")
     plan, exams = MergePlan(sources[0].results), MergedExams(sources[0].results)
     fitting: dict[tuple[str, str], TestCase] = {}  # by id and name of the algorithm: a case may have two names
     holders: dict[str, tuple[TestCase, list[Source]]] = {}  # by id
@@ -139,7 +139,9 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
     for source in sources:
         if source.name not in plan.helpful:
             reasons = "".join(f"\n  {said}" for said in plan.said if said.startswith(source.name))
-            raise IanvsError(f"nothing of {source.name} can be merged; nothing was written.{reasons}")
+            raise IanvsError(
+                f"nothing of {source.name} can be merged; nothing was written.{reasons}", code="unfit-results"
+            )
     cases = [case for case in fitting.values() if case.id in plan.chosen]
     plan.results = _results(sources, exams, _ordered(cases), plan.said)
     return plan

@@ -100,11 +100,11 @@ class Source:
 def read_source(said: str | Path) -> Source:
     """Raises IanvsError for what is no job with its cases."""
     if report_file(said) is not None:
-        raise IanvsError(f"{said} is the table of a report; its cases are needed. {REMEDY}.")
+        raise IanvsError(f"{said} is the table of a report; its cases are needed. {REMEDY}.", code="unfit-results")
     results = stored_results(said)
     odd = [case.id for case in results.case_list if not case.id.isalnum()]
     if odd:
-        raise IanvsError(f"{said}: '{odd[0]}' is not the id of a case.")
+        raise IanvsError(f"{said}: '{odd[0]}' is not the id of a case.", code="unfit-results")
     return Source(str(said), results)
 
 

@@ -49,7 +49,8 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
     except OSError as error:
         raise IanvsError(
             f"{shown_path(folder)} can't be written: {error.strerror} ({error.filename}). Nothing was merged. "
-            "Make room, or give --out another folder."
+            "Make room, or give --out another folder.",
+            code="unwritable-file",
         ) from error
     results = replace(plan.results, workspace=folder.resolve())
     taken = Counter(stored.source.name for stored in plan.chosen.values())
@@ -58,10 +59,15 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
 
 def _require_free(folder: Path, sources: Sequence[Source]) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise IanvsError(f"{shown_path(folder)} already exists and is not empty. Give --out a new folder.")
+        raise IanvsError(
+            f"{shown_path(folder)} already exists and is not empty. Give --out a new folder.", code="existing-output"
+        )
     for source in sources:
         if folder.resolve().is_relative_to(source.results.workspace):
-            raise IanvsError(f"{shown_path(folder)} lies within {source.name}, which is only read. Give --out another.")
+            raise IanvsError(
+                f"{shown_path(folder)} lies within {source.name}, which is only read. Give --out another.",
+                code="existing-output",
+            )
 
 
 def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:

@@ -164,11 +164,14 @@ def _of_report(name: str, file: Path) -> Side:
         with file.open(encoding="utf-8", newline="") as stream:
             lines = list(csv.DictReader(stream))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise IanvsError(f"{shown_path(file)} can't be read: {error}.") from None
+        raise IanvsError(f"{shown_path(file)} can't be read: {error}.", code="unreadable-file") from None
     header = list(lines[0]) if lines else []
     if not {"Algorithm", "Dataset", "Seeds", "Status"} <= set(header):
         why = "it has no rows" if not header else "it is not an all_rank.csv in ianvs's own form"
-        raise IanvsError(f"{shown_path(file)} can't be compared: {why}. Give the workspace instead, if it is there.")
+        raise IanvsError(
+            f"{shown_path(file)} can't be compared: {why}. Give the workspace instead, if it is there.",
+            code="unfit-results",
+        )
     metrics = [title for title in header if f"{title}_std" in header and not title.endswith("_published")]
     between = header[header.index("Dataset") + 1 : header.index("Seeds")]
     settings = [title for title in between if title not in _NO_SETTINGS]
@@ -182,7 +185,9 @@ def _line(line: Mapping[str, str], metrics: Sequence[str], settings: Sequence[st
         try:
             return float(text) if text else None
         except ValueError:
-            raise IanvsError(f"{shown_path(file)}:{at}: '{text}' in column {title} is not a number.") from None
+            raise IanvsError(
+                f"{shown_path(file)}:{at}: '{text}' in column {title} is not a number.", code="invalid-record"
+            ) from None
 
     seeds = int(number("Seeds") or 0)
     found = {title: Summary(number(title), number(f"{title}_std"), seeds) for title in metrics}

@@ -34,7 +34,8 @@ def export_results(results: Results, to: str, out: Path) -> Path:
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise IanvsError(
-                f"{shown_path(out)} already exists, and nothing is overwritten. Give another folder, or remove it."
+                f"{shown_path(out)} already exists, and nothing is overwritten. Give another folder, or remove it.",
+                code="existing-output",
             )
         out.mkdir(parents=True, exist_ok=True)
         try:
@@ -45,7 +46,9 @@ def export_results(results: Results, to: str, out: Path) -> Path:
             raise
     except OSError as error:
         where = shown_path(error.filename or out)
-        raise IanvsError(f"{where} can't be written: {error.strerror or error}. Nothing was exported.") from error
+        raise IanvsError(
+            f"{where} can't be written: {error.strerror or error}. Nothing was exported.", code="unwritable-file"
+        ) from error
     return out
 
 
@@ -57,7 +60,8 @@ def needs(package: str, to: str) -> Iterator[None]:
     except ImportError as error:
         raise IanvsError(
             f"`--to {to}` needs the package {package}, which can't be imported here ({error}). "
-            f"`pip install 'ianvs[{to}]'` installs it."
+            f"`pip install 'ianvs[{to}]'` installs it.",
+            code="missing-package",
         ) from error
 
 
@@ -79,11 +83,15 @@ def environment(**variables: str) -> Iterator[None]:
 def _found(to: str) -> Write:
     known = installed(GROUP)
     if to not in known:
-        raise IanvsError(f"unknown export '{to}'.{closest(to, known)} There are: {', '.join(sorted(known))}.")
+        raise IanvsError(
+            f"unknown export '{to}'.{closest(to, known)} There are: {', '.join(sorted(known))}.", code="unknown-name"
+        )
     try:
         write: Write = known[to].load()
     except Exception as error:
-        raise IanvsError(f"the export '{to}', {known[to].value}, can't be imported: {cause(error, None)}") from error
+        raise IanvsError(
+            f"the export '{to}', {known[to].value}, can't be imported: {cause(error, None)}", code="unloadable-plugin"
+        ) from error
     return write
 
 

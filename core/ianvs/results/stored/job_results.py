@@ -263,14 +263,17 @@ def name_of_job(workspace: Path, name: str | None = None) -> str:
     """`name`, or that of the only job that has run in `workspace`. Raises IanvsError for another one, or several."""
     names, where = list(JobStore.names(workspace)), shown_path(workspace)
     if not names:
-        raise IanvsError(f"{where} holds no results: no job has run there. {REMEDY}.")
+        raise IanvsError(f"{where} holds no results: no job has run there. {REMEDY}.", code="missing-results")
     if name is None and len(names) > 1:
         raise IanvsError(
             f"{where} holds results of several jobs. Say which: {', '.join(f'{where}:{known}' for known in names)}; in "
-            f"Python: job={names[0]!r}."
+            f"Python: job={names[0]!r}.",
+            code="ambiguous-name",
         )
     if name is not None and name not in names:
-        raise IanvsError(f"{where} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
+        raise IanvsError(
+            f"{where} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.", code="unknown-name"
+        )
     return name or names[0]
 
 

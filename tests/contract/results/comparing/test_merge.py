@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from tests.contract.results.comparing.small_jobs import PLUGIN, SCENARIO, run
 from tests.edits import edited
+from tests.errors import errors_of, located, printed, raised
 from tests.jobs import unpack_cases
 
 PLAIN, LOUD = "[0.0, 0.2]", "[0.4]"
@@ -31,6 +33,10 @@ MEASURED = {
     "Pareto",
     "Time",
 }
+
+
+def without_ids(text: str) -> str:
+    return re.sub(r"\b[0-9a-f]{8}\b", "<case>", text)
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +129,9 @@ def test_the_same_case_is_kept_once_and_other_scores_are_said(jobs: Path, tmp_pa
     case = changed.case_list[0]
     _rescore(copy, case.id)
     merged = ianvs.merge([jobs / "whole" / "ws", copy], tmp_path / "two")
-    assert merged.said == (
-        f"{copy}: case {case.id[:8]} (plain, seed 0) left out: another accuracy than in {jobs / 'whole' / 'ws'}.",
-    )
+    [said] = merged.said
+    assert case.id[:8] in said
+    printed(without_ids(said))
     assert_same_reports(tmp_path / "two", jobs / "whole" / "ws")
 
 
@@ -155,8 +161,9 @@ def test_a_damaged_case_is_left_out_where_no_other_is_whole_and_replaced_where_o
     answers.write_bytes(b"x" * stat.st_size)
     os.utime(answers, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # only who reads it finds out
     merged = ianvs.merge([copy, jobs / "late" / "ws"], tmp_path / "one")
-    left_out = f"{copy}: case {case.id[:8]} (plain, seed 1) left out: damaged are rounds/1/predictions.npz."
-    assert merged.said == (left_out, "plain has 3 of 4 seeds: it is unfinished.")
+    left_out, unfinished = merged.said
+    assert case.id[:8] in left_out and "rounds/1/predictions.npz" in left_out
+    printed(without_ids(f"{left_out}\n{unfinished}"))
     assert not (tmp_path / "one" / "cases" / case.id).exists()
     merged = ianvs.merge([copy, jobs / "late" / "ws", jobs / "early" / "ws"], tmp_path / "two")
     assert merged.said == (left_out,)
@@ -167,17 +174,14 @@ def test_a_damaged_case_is_left_out_where_no_other_is_whole_and_replaced_where_o
 def test_another_exam_and_other_source_under_the_same_name_are_left_out(jobs: Path, tmp_path: Path) -> None:
     early = jobs / "early" / "ws"
     other = run(tmp_path / "exam", {"plain": PLAIN}, [5], scenario="{name: class-incremental, rounds: 5}") / "ws"
-    with pytest.raises(IanvsError, match=r"(?s)nothing of .*exam/ws can be merged.*another exam under the same name"):
-        ianvs.merge([early, other], tmp_path / "out")
+    assert errors_of(ianvs.merge, [early, other], tmp_path / "out") == [("unfit-results", "")]
     assert not (tmp_path / "out").exists()
     changed = edited(PLUGIN, "sum(axis=2).argmin", "sum(axis=2).round(3).argmin")
     source = run(tmp_path / "source", {"plain": "[0.0]", "new": "[1.0]"}, [0, 1], plugin=changed) / "ws"
     merged = ianvs.merge([early, source], tmp_path / "out")
-    assert len(merged.said) == 1
-    assert merged.said[0].startswith(
-        f"{source}: 2 cases left out: it differs from that of {early} in source plugin.py, and could only be a row of "
-        "another name: case "
-    )
+    [said] = merged.said
+    assert said.startswith(str(source)) and "source plugin.py" in said
+    printed(without_ids(said))
     assert [row.algorithm for row in merged.results.leaderboard.rows].count("plain") == 2
     assert "new" in [row.algorithm for row in merged.results.leaderboard.rows]
 
@@ -191,10 +195,12 @@ def test_a_failed_case_gives_way_to_one_that_has_finished(jobs: Path, tmp_path: 
     case = ianvs.load_results(copy).case_list[0]
     CaseStore(copy).fail(case.id, Failure("exception", "RuntimeError", "no luck"))
     merged = ianvs.merge([copy, jobs / "whole" / "ws"], tmp_path / "one")
-    assert merged.said == (f"{copy}: case {case.id[:8]} (plain, seed 0) left out: it failed.",)
+    [left_out] = merged.said
     assert_same_reports(tmp_path / "one", jobs / "whole" / "ws")
     merged = ianvs.merge([copy, jobs / "late" / "ws"], tmp_path / "two")
-    assert merged.said == (f"{copy}: case {case.id[:8]} (plain, seed 0) kept: it failed.",)
+    [kept] = merged.said
+    assert case.id[:8] in left_out and case.id[:8] in kept
+    printed(without_ids(f"{left_out}\n{kept}"))
     assert "1 of 4 failed" in (tmp_path / "two" / "small" / "rank" / "leaderboard.md").read_text()
 
 
@@ -202,11 +208,12 @@ def test_a_failed_case_gives_way_to_one_that_has_finished(jobs: Path, tmp_path: 
 def test_a_metric_that_only_one_job_has_is_left_out_or_leaves_out(jobs: Path, tmp_path: Path) -> None:
     more = run(tmp_path / "more", BOTH, [2, 3], metrics="[{name: accuracy}, {name: f1}]") / "ws"
     merged = ianvs.merge([jobs / "early" / "ws", more], tmp_path / "one")
-    assert f"{more}: the metrics f1 are left out: the first job does not have them." in merged.said
-    with pytest.raises(
-        IanvsError, match=r"(?s)nothing of .*early/ws can be merged.*12 cases left out: it has no score f1"
-    ):
+    assert any(said.startswith(str(more)) and "f1" in said for said in merged.said)
+    printed(without_ids("\n".join(merged.said)))
+    with pytest.raises(IanvsError) as caught:
         ianvs.merge([more, jobs / "early" / "ws"], tmp_path / "two")
+    assert located(raised(caught.value)) == [("unfit-results", "")]
+    printed(without_ids(str(caught.value)))
 
 
 @pytest.mark.slow
@@ -220,13 +227,10 @@ def test_an_exam_without_a_name_finds_its_own_and_drawn_exams_fit_theirs(tmp_pat
     merged = ianvs.merge([both, alone, nameless], tmp_path / "out")
     assert merged.said == ()
     assert_same_reports(tmp_path / "out", whole)
-    with pytest.raises(IanvsError, match=r"(?s)another exam under the same name"):
-        ianvs.merge([alone, nameless], tmp_path / "odd")
-    said = ianvs.merge([alone, both], tmp_path / "other").said
-    assert said == (
-        f"{both}: the exam class-incremental (drawn) is left out: the exams of one of the jobs have no names. "
-        "Name the job with several exams first.",
-    )
+    assert errors_of(ianvs.merge, [alone, nameless], tmp_path / "odd") == [("unfit-results", "")]
+    [said] = ianvs.merge([alone, both], tmp_path / "other").said
+    assert said.startswith(str(both))
+    printed(said)
 
 
 def test_a_case_that_two_jobs_call_differently_is_two_rows_of_one_folder(jobs: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from ianvs.results.exports.parquet_export import tables
 from ianvs.results.stored import Results
 from tests.contract.results.comparing.small_jobs import write_job
 from tests.edits import edited
+from tests.errors import errors_of, located, printed, raised
 
 METRICS = "[{name: accuracy}, {name: BWT}, {name: AA}, {name: model_size_mb}]"
 
@@ -232,7 +233,7 @@ def test_nothing_is_overwritten_and_a_failure_leaves_nothing(
 ) -> None:
     def broken(results: Results, folder: Path) -> None:
         (folder / "half").write_text("half")
-        raise IanvsError("no luck")
+        raise IanvsError("no luck", code="failed-plugin")
 
     def installed(_: str) -> dict[str, EntryPoint]:
         point = EntryPoint("broken", "tests.contract.results.exports.test_exports:broken", exporting.GROUP)
@@ -244,11 +245,10 @@ def test_nothing_is_overwritten_and_a_failure_leaves_nothing(
     (taken / "mine").write_text("mine")
     arguments = ["export", "-f", str(job), "--to", "parquet", "--out"]
     assert main([*arguments, str(taken)]) == 2
-    assert "already exists, and nothing is overwritten" in capsys.readouterr().err
+    printed(capsys.readouterr().err)
     assert [path.name for path in taken.iterdir()] == ["mine"]
     monkeypatch.setattr(exporting, "installed", installed)
-    with pytest.raises(IanvsError, match="no luck"):
-        export(job, "broken", tmp_path / "new")
+    assert errors_of(export, job, "broken", tmp_path / "new") == [("failed-plugin", "")]
     assert not (tmp_path / "new").exists()
 
 
@@ -256,12 +256,15 @@ def test_what_can_not_be_exported_is_said(
     job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["export", "-f", str(job), "--to", "parket", "--out", str(tmp_path / "a")]) == 2
-    assert "Did you mean 'parquet'? There are: huggingface, mlflow" in capsys.readouterr().err
+    assert errors_of(export, job, "parket", tmp_path / "a") == [("unknown-name", "")]
     assert main(["export", "-f", str(tmp_path), "--to", "parquet", "--out", str(tmp_path / "a")]) == 2
-    assert "holds no results" in capsys.readouterr().err
+    assert errors_of(export, tmp_path, "parquet", tmp_path / "a") == [("missing-results", "")]
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     assert main(["export", "-f", str(job), "--to", "parquet", "--out", str(tmp_path / "a")]) == 2
-    assert "`pip install 'ianvs[parquet]'` installs it" in capsys.readouterr().err
+    assert "pip install 'ianvs[parquet]'" in capsys.readouterr().err
+    with pytest.raises(IanvsError) as caught:
+        export(job, "parquet", tmp_path / "a")
+    assert located(raised(caught.value)) == [("missing-package", "")]
     assert not (tmp_path / "a").exists()
 
 

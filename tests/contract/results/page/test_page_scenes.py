@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
 import webbrowser
 from io import BytesIO
@@ -22,6 +23,7 @@ from ianvs.results.report.scenes import SceneSheet, colours
 from ianvs.store import CaseStore
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS
 from tests.contract.results.report.test_scenes import PLUGIN, TESTENV
+from tests.errors import printed
 from tests.jobs import write_job
 from tests.unit.results.page.page_cases import learned
 from tests.unit.results.page.reading import Element, read
@@ -85,7 +87,8 @@ def test_scenes_stand_in_the_order_of_the_leaderboard(monkeypatch: pytest.Monkey
 
 def test_bars_by_class_are_in_the_page(job: Path) -> None:
     titles = [title.text for title in read(page_of(job).read_text()).all("title")]
-    assert "per_class_IoU on CS, after the last round" in titles
+    [bars] = [title for title in titles if title.startswith("per_class_IoU on CS")]
+    printed(bars)
 
 
 def test_the_smallest_save_mode_writes_the_page_and_it_stays_as_it_is(job: Path) -> None:
@@ -136,8 +139,7 @@ def test_a_watched_page_tells_what_runs_until_nothing_does(
     monkeypatch.setattr("ianvs.cli.stored_commands.time", SimpleNamespace(sleep=pause, time=time.time))
     assert main(["report", "-f", str(job), "--watch"]) == 0
     (page,) = pages
-    assert "round 2 of 3, training for" in page
-    assert "40%, loss 0.5" in page
+    assert re.search(r"round 2 of 3\b.*40%.*loss 0\.5", page, re.DOTALL)
     assert 'http-equiv="refresh"' in page
     assert 'http-equiv="refresh"' not in page_of(job).read_text()
     assert "report.html" in capsys.readouterr().out

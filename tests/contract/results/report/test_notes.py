@@ -19,6 +19,7 @@ from ianvs.results.report.document import Note
 from ianvs.results.report.terminal import render
 from ianvs.results.stored import Results
 from tests.edits import edited
+from tests.errors import located, printed, raised
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 FAILING = "- bias: {values: [0, 1000]}\n- fail_in_round: {values: [9, 2]}"
@@ -50,20 +51,17 @@ def test_a_row_that_failed_is_no_bound_and_is_told_as_failed(failing: Results) -
     assert not any(row.bound for row in failing.leaderboard.rows)
     assert not of_kind(failing, "bound")
     [partial] = of_kind(failing, "partial")
-    assert partial.text == "2 of 4 rows complete: 4 cases failed."
+    printed(partial.text)
     [failed] = of_kind(failing, "failed")
-    assert (failed.subject, failed.text, failed.about) == (
-        "4 cases of majority",
-        "RuntimeError: no luck in round 2",
-        "case",
-    )
-    assert failed.remedy.startswith("`ianvs logs ")
-    assert "Several configurations of majority (2)" in " ".join(failing.leaderboard.statements)  # those that count
+    assert (failed.subject, failed.about) == ("4 cases of majority", "case")
+    assert failed.text.startswith("RuntimeError: ") and "`ianvs logs " in failed.remedy
+    assert "majority (2)" in " ".join(failing.leaderboard.statements)  # those that count
 
 
 def test_what_is_wrong_with_the_data_is_known_to_every_later_report(failing: Results) -> None:
     [data] = of_kind(failing, "data")
-    assert data.text.startswith("32 of 32 test samples are training samples")
+    assert data.text.startswith("32 of 32 ")
+    printed(data.text)
     assert data.about == "testenv"
     loaded = ianvs.load_results(failing.workspace)
     assert loaded.notes == failing.notes
@@ -111,12 +109,12 @@ def test_what_is_said_of_several_rows_is_one_note_with_their_number(failing: Res
 def test_a_trial_says_that_it_shows_a_part_of_the_job(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0, 1]\nengine: inline")
     [note] = of_kind(ianvs.run(path, limit=1, settings=["fail_in_round=9"]), "settings")
-    assert note.text == "Shows 1 of the job's 4 cases, by --set fail_in_round=9 --limit 1."
+    printed(note.text)
     assert "ianvs report" in note.remedy
     text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
-    assert text.index("Shows 1 of") < text.index("| Algorithm")
+    assert text.index("--limit 1") < text.index("| Algorithm")
     [whole] = of_kind(ianvs.run(path, settings=["fail_in_round=9"]), "settings")
-    assert whole.text == "Made with --set fail_in_round=9, in place of what the job's files say."
+    printed(whole.text)
 
 
 def test_a_secret_setting_is_not_told(tmp_path: Path) -> None:
@@ -130,10 +128,10 @@ def test_a_ranking_that_waits_for_cases_has_no_winner_yet(tmp_path: Path) -> Non
     ianvs.run(path, limit=1)
     results = api.report(path)
     [partial] = of_kind(results, "partial")
-    assert partial.text == "1 of 2 rows complete: 1 case not finished."
+    printed(partial.text)
     page = next((tmp_path / "ws").rglob("report.html")).read_text()
-    assert "1 row, 1 seed, 1 case." in page
-    assert " leads so far with accuracy" in page
+    assert "1 row, 1 seed, 1 case" in " ".join(page.split())
+    assert " leads so far" in page
 
 
 def test_a_row_that_learns_all_at_once_is_a_bound_that_saw_all_rounds(tmp_path: Path) -> None:
@@ -144,21 +142,25 @@ def test_a_row_that_learns_all_at_once_is_a_bound_that_saw_all_rounds(tmp_path: 
         edited(path.read_text(), "name: at_once, url: ./algorithm.yaml", "name: at_once, url: ./at_once.yaml")
     )
     [note] = of_kind(ianvs.run(path), "bound")
-    assert note.text.startswith("bound: at_once saw all rounds at once: a reference")
+    assert "at_once" in note.text
+    printed(note.text)
 
 
 def test_an_own_metric_with_a_name_of_ours_is_told(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("def accuracy(y_true, y_pred): return float((y_true == y_pred).mean())\n")
     testenv = edited(TESTENV, "{name: accuracy}, ", "{name: accuracy, url: ./own.py}, ")
     [note] = of_kind(ianvs.run(write_job(tmp_path, testenv=testenv, job="seeds: [0]\nengine: inline")), "metric")
-    assert note.text == "'accuracy' is computed by own.py, and is not ianvs's metric of that name."
+    assert "'accuracy'" in note.text and "own.py" in note.text
+    printed(note.text)
 
 
 def test_a_report_for_other_settings_says_which_are_stored(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]\nengine: inline")
     ianvs.run(path)
-    with pytest.raises(IanvsError, match=r"^nothing is stored for these settings\. .* stored 2 cases: .*bias 0, 1000"):
+    with pytest.raises(IanvsError) as caught:
         api.report(path, settings=["bias=5"])
+    assert located(raised(caught.value)) == [("missing-results", "")]
+    assert "bias 0, 1000" in str(caught.value)  # what is stored
 
 
 def test_notes_of_earlier_versions_are_read(tmp_path: Path) -> None:
@@ -169,7 +171,8 @@ def test_notes_of_earlier_versions_are_read(tmp_path: Path) -> None:
     results = ianvs.run(write_job(tmp_path, job="seeds: [0]\nengine: inline"))
     store = JobStore(results.workspace, results.name)
     record: dict[str, Any] = {key: value for key, value in (store.read() or {}).items() if key != "all_notes"}
-    store.write({**record, "notes": ["Each seed takes an exam of its own."]})
+    earlier = "Each seed takes an exam of its own."
+    store.write({**record, "notes": [earlier]})
     [note] = of_kind(ianvs.load_results(results.workspace), "data")
-    assert note == Note("data", "Each seed takes an exam of its own.")
+    assert note == Note("data", earlier)
     assert json.dumps(vars(note))

@@ -45,11 +45,11 @@ def test_a_row_leads_to_its_cases_with_settings_matrices_and_logs(tmp_path: Path
     assert set(pages) == {"ewc", "broken"}
     page = read(pages["ewc"])
     assert [heading.text for heading in page.all("h2")] == ["Seed 0: finished", "Seed 1: finished"]
-    assert "last line of ewc 1 <b>" in page.text
+    assert "of ewc 1 <b>" in page.text
     assert "strength7" in page.text
     assert "sesame-123" not in pages["ewc"]
     assert len(list(page.all("svg", class_="heat"))) == 2
-    assert "last line of broken 0" in read(pages["broken"]).text
+    assert "of broken 0" in read(pages["broken"]).text
     assert "Seed 0: failed" in read(pages["broken"]).text
 
 

@@ -159,7 +159,8 @@ def test_the_picture_of_a_row_is_its_mean_matrix_under_a_safe_name(tmp_path: Pat
     assert 400 < float(svg.attrib["width"]) < 800
     assert 200 < float(svg.attrib["height"]) < 600
     texts = [text.text for text in svg.iter(f"{SVG}text")]
-    assert texts[:2] == ["a b/c: accuracy", "rate=0.1, mean of 2 seeds"]
+    assert texts[0] == "a b/c: accuracy"
+    assert "rate=0.1" in str(texts[1]) and "2 seeds" in str(texts[1])
     assert [text for text in texts if re.fullmatch(r"[01]\.\d\d", text or "")][:6] == [
         *("0.00", "0.00", "1.00", "0.00", "0.60", "1.00")
     ]

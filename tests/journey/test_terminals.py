@@ -41,7 +41,7 @@ def test_an_ascii_terminal_gets_a_table_in_ascii(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_while_the_command_is_imported_ends_in_a_word() -> None:
-    done = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
