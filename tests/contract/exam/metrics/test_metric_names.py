@@ -100,7 +100,7 @@ def test_a_url_goes_before_a_built_in_of_the_same_name(tmp_path):
 def test_a_name_that_its_file_lacks_is_an_error(tmp_path):
     file = tmp_path / "scores.py"
     file.write_text("def accuracy(y_true, y_pred):\n    return 0.25\n")
-    assert errors_of(resolve, MetricSpec("acuracy", url=file)) == [("unspecified", "")]
+    assert errors_of(resolve, MetricSpec("acuracy", url=file)) == [("unloadable-plugin", "")]
 
 
 def test_every_metric_has_a_row_in_the_listing():

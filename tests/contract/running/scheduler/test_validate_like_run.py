@@ -79,7 +79,7 @@ def test_labels_that_the_classes_do_not_name(tmp_path: Path) -> None:
     exam = scenes(tmp_path / "data", (8, 8), highest=7)
     path = write_job(tmp_path, plugin=model(), name="Model", hyperparameters="", testenv=exam,
                      sort_by="[{mIoU: descend}]")  # fmt: skip
-    assert refused(path) == [("unreadable-data", "testenv.yaml:2:3")]
+    assert refused(path) == [("unknown-class", "testenv.yaml:2:3")]
 
 
 def test_a_size_of_pictures_that_a_plugin_can_not_take(tmp_path: Path) -> None:

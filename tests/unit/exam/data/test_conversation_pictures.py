@@ -156,7 +156,7 @@ def test_the_same_question_of_another_picture_is_no_training_sample(tmp_path):
 def test_a_picture_that_changes_after_it_was_listed_is_not_read(tmp_path):
     sample = loaded(tmp_path, [llava("<image>\nWhat?", image="red.png")]).train.x[0]
     (tmp_path / "red.png").write_bytes(png(BLUE))
-    assert errors_of(ArrayWriter().objects, [sample]) == [("unspecified", "")]
+    assert errors_of(ArrayWriter().objects, [sample]) == [("changed-since-plan", "")]
 
 
 def test_pictures_pass_between_processes_as_they_were_written_and_each_once():

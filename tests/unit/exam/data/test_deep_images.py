@@ -170,5 +170,5 @@ def test_a_deep_image_among_others_is_refused_by_its_name(tmp_path):
     Image.fromarray((RAMP * 64).astype(np.uint16)).save(tmp_path / "1.png")
     source = write_index(tmp_path, ["0.png a", "1.png b"])
     assert errors_of(data.load, DatasetSpec(train=(source,), test=(source,)), tmp_path / "cache") == [
-        ("ambiguous-data", "1.png")
+        ("ambiguous-data", "index.txt:2:1")
     ]

@@ -111,7 +111,7 @@ def start_sleeper(argument: str, report: object) -> None:
 def test_temporary_files_go_with_the_task_and_logs_stay_below_their_cap(tmp_path: Path) -> None:
     engine = LocalEngine(Workload(), start="spawn")
     engine.submit(task("shout", CAP // 100 + 100_000, log=tmp_path / "log.txt"))
-    engine.submit(Task("two", "tests.unit.processes.engines.test_spawned_tasks:leave_a_file", None))
+    engine.submit(Task("two", "tests.contract.processes.engines.test_spawned_tasks:leave_a_file", None))
     folders = [event.payload for event in until_ended(engine, 2) if event.kind == "result"]
     assert not any(Path(folder).exists() for folder in folders) and len(folders) == 1
     text = (tmp_path / "log.txt").read_text()
