@@ -32,13 +32,13 @@ def test_a_metric_that_fails_is_told_with_its_file_and_line(tmp_path: Path) -> N
     (tmp_path / "mine.py").write_text(BAD_METRIC)
     with pytest.raises(ConfigError, match=r"mine\.py:4: ZeroDivisionError: ") as caught:
         ianvs.validate(job)
-    assert located(caught.value.problems) == FILL(115)
+    assert located(caught.value.problems) == [("failed-plugin", "testenv.yaml:4:38")]
 
 
 @pytest.mark.parametrize("text", ["device: gpu", "device: 'cuda:0'"])
 def test_a_graphics_card_is_called_cuda(tmp_path: Path, text: str) -> None:
-    assert [code for code, _ in errors_of(ianvs.validate, write_job(tmp_path, job=text))] == FILL(116)
-    assert [code for code, _ in errors_of(ianvs.validate, write_job(tmp_path), device="gpu")] == FILL(117)
+    assert [code for code, _ in errors_of(ianvs.validate, write_job(tmp_path, job=text))] == ["invalid-choice"]
+    assert [code for code, _ in errors_of(ianvs.validate, write_job(tmp_path), device="gpu")] == ["invalid-choice"]
 
 
 def test_results_say_in_a_few_lines_what_they_are(tmp_path: Path) -> None:
