@@ -289,7 +289,7 @@ def question_problems(flight: Preflight) -> Iterator[ValidationError]:
             try:
                 find_it()
             except PluginError as error:
-                yield ValidationError(str(error), spec.places.get("name", spec.place), code="unknown-question")
+                yield ValidationError.of(error, spec.places.get("name", spec.place), "unknown-question")
 
 
 def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
