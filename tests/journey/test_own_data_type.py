@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError
+from tests.errors import errors_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_data_type"
 
@@ -32,19 +32,16 @@ def test_a_label_that_is_none_is_refused_with_its_sample(tmp_path: Path) -> None
     job = copied(tmp_path)
     data = job.parent / "spots.py"
     data.write_text(data.read_text().replace("labels.tolist()}", "(labels + 9).tolist()}"))
-    with pytest.raises(ConfigError, match="sample 0 has a label that is none of 0 to 2"):
-        ianvs.run(job)
+    assert errors_of(ianvs.run, job) == [("invalid-result", f"{tmp_path}/own/spots.py:8:1")]
 
 
 def test_a_type_that_is_not_there_is_told_once_where_it_is_named(tmp_path: Path) -> None:
     job = copied(tmp_path)
     testenv = job.parent / "testenv.yaml"
     testenv.write_text(testenv.read_text().replace("name: Points", "name: Pointz"))
-    with pytest.raises(ConfigError, match=r"has no 'Pointz'\. Did you mean 'Points'") as caught:
-        ianvs.run(job)
-    [problem] = caught.value.problems
-    assert problem.place is not None
-    assert (problem.place.file.name, problem.place.line) == ("testenv.yaml", 6)
+    assert errors_of(ianvs.run, job) == [
+        ("unloadable-plugin", f"{tmp_path}/own/testenv.yaml:6:13"),
+    ]
 
 
 @pytest.mark.slow
@@ -52,10 +49,8 @@ def test_a_learner_without_the_method_that_is_asked_is_refused(tmp_path: Path) -
     job = copied(tmp_path)
     plugin = job.parent / "spotter.py"
     plugin.write_text(plugin.read_text().replace("def count", "def recount"))
-    with pytest.raises(ConfigError, match=r"Spotter lacks the method count\(data, \*\*context\)"):
-        ianvs.run(job)
+    assert errors_of(ianvs.run, job) == [("broken-contract", f"{tmp_path}/own/algorithm.yaml:5:13")]
     testenv = job.parent / "testenv.yaml"
     head, _, tail = testenv.read_text().partition("  questions:")
     testenv.write_text(head + tail[tail.index("  metrics:") :])
-    with pytest.raises(ConfigError, match="count_error needs `questions: \\[HowMany\\]` in the testenv"):
-        ianvs.run(job)
+    assert errors_of(ianvs.run, job) == [("missing-request", f"{tmp_path}/own/testenv.yaml:14:13")]

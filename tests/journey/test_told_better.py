@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import ConfigError
 from tests.edits import edited
+from tests.errors import errors_of, located, printed
 from tests.jobs import TESTENV, write_job
 
 BAD_METRIC = """
@@ -28,25 +30,22 @@ def test_a_metric_that_fails_is_told_with_its_file_and_line(tmp_path: Path) -> N
     assert "{name: BWT}" in TESTENV
     job = write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}"))
     (tmp_path / "mine.py").write_text(BAD_METRIC)
-    with pytest.raises(ConfigError, match=r"metric 'mine' failed: mine\.py:4: ZeroDivisionError: division by zero"):
+    with pytest.raises(ConfigError, match=r"mine\.py:4: ZeroDivisionError: ") as caught:
         ianvs.validate(job)
+    assert located(caught.value.problems) == [("failed-plugin", "testenv.yaml:4:38")]
 
 
 @pytest.mark.parametrize("text", ["device: gpu", "device: 'cuda:0'"])
 def test_a_graphics_card_is_called_cuda(tmp_path: Path, text: str) -> None:
-    with pytest.raises(
-        ConfigError, match=r"device should be one of auto, cpu, cuda, found .* Write cuda for a graphics"
-    ):
-        ianvs.validate(write_job(tmp_path, job=text))
-    with pytest.raises(ConfigError, match=r"device 'gpu' is not known. Write cuda for a graphics card"):
-        ianvs.validate(write_job(tmp_path), device="gpu")
+    assert [code for code, _ in errors_of(ianvs.validate, write_job(tmp_path, job=text))] == ["invalid-choice"]
+    assert [code for code, _ in errors_of(ianvs.validate, write_job(tmp_path), device="gpu")] == ["invalid-choice"]
 
 
 def test_results_say_in_a_few_lines_what_they_are(tmp_path: Path) -> None:
     results = ianvs.run(write_job(tmp_path, job="seeds: [0]\nengine: inline"))
     lines = str(results).splitlines()
-    assert lines[0] == "Results of test: 2 finished; in ws"
-    assert lines[1].startswith("  1. majority: accuracy 0.")
+    printed(lines[0])
+    assert re.match(r" *1\. majority: accuracy 0\.", lines[1])
     assert len(lines) == 4
     assert repr(results) == str(results)
 
