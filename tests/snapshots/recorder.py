@@ -92,4 +92,4 @@ def _lines(code: str, location: Location | None, message: str) -> list[str]:
         text = lines[location.line - 1].strip() if location.line <= len(lines) else ""
     said = "  ".join(filter(None, [code, str(location or ""), message]))
     told = [line for line in _TEMPORARY.sub("<folder>", said).split("\n") if line]
-    return [*([f"    | {text[:100]}"] if text else []), *told]
+    return [*([f"    | {_TEMPORARY.sub('<folder>', text)[:100]}"] if text else []), *told]
