@@ -380,7 +380,7 @@ def test_the_first_round_sets_a_scale_that_stays_and_is_saved(tmp_path, dtype, s
     ("scale", "code"),
     [
         ("standart", "invalid-choice"),
-        ({"mean": [0.5]}, "invalid-choice"),
+        ({"mean": [0.5]}, "refused-arguments"),
         ({"mean": [0.5], "std": [0.0]}, "refused-arguments"),
         ({"mean": [1, 2], "std": [1]}, "refused-arguments"),
     ],

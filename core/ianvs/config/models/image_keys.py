@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import described
 from ianvs.config.models.form import NotEmpty, ReadAs
 
@@ -14,20 +15,21 @@ IGNORE = "ignore"
 
 def _square(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | list):
-        raise ValueError(f"image_size is a whole number or [height, width] in pixels, found {described(value)}.")
+        message = f"image_size is a whole number or [height, width] in pixels, found {described(value)}."
+        raise InvalidValue(message, "wrong-type")
     return [value, value] if isinstance(value, int) else value
 
 
 def _two_numbers(value: object) -> object:
     if not isinstance(value, list):
         message = "value_range is [black, white], the values that become 0 and 255"
-        raise ValueError(f"{message}; found {described(value)}.")
+        raise InvalidValue(f"{message}; found {described(value)}.", "wrong-type")
     return value
 
 
 def _range(value: tuple[float, float]) -> tuple[float, float]:
     if not value[0] < value[1]:
-        raise ValueError(f"value_range is [black, white], the lower number first; found {list(value)}.")
+        raise InvalidValue(f"value_range is [black, white], the lower number first; found {list(value)}.")
     return value
 
 
@@ -40,12 +42,12 @@ def _of_one_form(values: Mapping[str, int | tuple[int, ...]]) -> Mapping[str, in
     by_value: dict[int | tuple[int, ...], str] = {}
     for name, value in values.items():
         if isinstance(value, int) != isinstance(next(iter(values.values())), int):
-            raise ValueError("mask_values are all numbers, or all colours [red, green, blue]; these are mixed.")
+            raise InvalidValue("mask_values are all numbers, or all colours [red, green, blue]; these are mixed.")
         if value in by_value:
-            raise ValueError(f"mask_values gives {value} to both '{by_value[value]}' and '{name}'. Keep one.")
+            raise InvalidValue(f"mask_values gives {value} to both '{by_value[value]}' and '{name}'. Keep one.")
         by_value[value] = name
     if set(values) == {IGNORE}:
-        raise ValueError(f"mask_values names no class, only '{IGNORE}', which is none.")
+        raise InvalidValue(f"mask_values names no class, only '{IGNORE}', which is none.")
     return values
 
 

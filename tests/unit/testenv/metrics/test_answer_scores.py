@@ -2,11 +2,12 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.registry import find, resolve
@@ -113,7 +114,7 @@ def test_sari_reads_what_the_user_said_in_the_turn():
 
 
 def task_score(**options):
-    return resolve(MetricSpec("task_score", options=options, place=Place("testenv.yaml", 5)))
+    return resolve(MetricSpec("task_score", options=options, place=Location(Path("testenv.yaml"), 5)))
 
 
 def of_test(test, references, replies, tests=("FOMC", "MeetingBank")):
