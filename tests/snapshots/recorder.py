@@ -91,5 +91,6 @@ def _lines(code: str, location: Location | None, message: str) -> list[str]:
         lines = file.read_text(errors="replace").splitlines()
         text = lines[location.line - 1].strip() if location.line <= len(lines) else ""
     said = "  ".join(filter(None, [code, str(location or ""), message]))
-    told = [line for line in _TEMPORARY.sub("<folder>", said).split("\n") if line]
+    said = _TEMPORARY.sub("<folder>", said).replace(str(Path.cwd()), "<here>")
+    told = [line for line in said.split("\n") if line]
     return [*([f"    | {_TEMPORARY.sub('<folder>', text)[:100]}"] if text else []), *told]
