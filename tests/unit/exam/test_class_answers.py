@@ -20,7 +20,7 @@ def checked(answers: object, classes: int) -> Any:
 def test_booleans_are_answers_between_two_classes_alone() -> None:
     answers = np.array([True, False, True, True])
     assert checked(answers, 2).tolist() == [1, 0, 1, 1]
-    assert errors_of(checked, answers, 3) == [("broken-contract", "")]
+    assert errors_of(checked, answers, 3) == [("invalid-result", "")]
 
 
 @pytest.mark.parametrize("answers", [[1, 0, 2, 2], [1.0, 0.0, 2.0, 2.0], np.array([[1], [0], [2], [2]])])
@@ -31,10 +31,10 @@ def test_whole_numbers_are_class_indices(answers: object) -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ([0, 0, 0, 3], [("broken-contract", "")]),
-        ([0, 0, 0, -1], [("broken-contract", "")]),
-        ([0.5, 0, 0, 0], [("broken-contract", "")]),
-        (np.zeros((4, 3)), [("broken-contract", "")]),
+        ([0, 0, 0, 3], [("invalid-result", "")]),
+        ([0, 0, 0, -1], [("invalid-result", "")]),
+        ([0.5, 0, 0, 0], [("invalid-result", "")]),
+        (np.zeros((4, 3)), [("invalid-result", "")]),
     ],
 )
 def test_other_answers_are_refused(answers: object, message: str) -> None:

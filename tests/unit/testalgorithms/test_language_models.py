@@ -157,7 +157,7 @@ def test_a_moelora_adapter_loads_with_peft(folder, tmp_path):
 
 def test_a_model_that_is_not_there_is_refused_with_the_remedies_and_without_the_network():
     learner = LanguageLearner(base_model="nobody/no-such-model", tuning="lora")
-    assert errors_of(learner.predict, asked(FIRST)) == [("missing-file", "")]
+    assert errors_of(learner.predict, asked(FIRST)) == [("unreadable-file", "")]
 
 
 def test_a_path_that_leads_nowhere_is_told_with_where_it_was_looked_for(tmp_path, monkeypatch):

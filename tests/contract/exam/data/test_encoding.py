@@ -15,7 +15,7 @@ from ianvs.config.spec import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data import encoding
 from tests.edits import edited
-from tests.errors import errors_of, recorded
+from tests.errors import Found, errors_of, recorded
 from tests.unit.testalgorithms.exam_of_arrays import Data
 
 pytestmark = pytest.mark.usefixtures("in_own_folder")
@@ -99,16 +99,16 @@ def test_samples_that_are_no_pictures_are_refused(spec: DatasetSpec, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "errors"),
     [
-        ({"network": "resnet19"}, [("invalid-option", "")]),
-        ({"weights": "nowhere/weights.pt"}, [("invalid-option", "")]),
+        ({"network": "resnet19"}, [("invalid-choice", "")]),
+        ({"weights": "nowhere/weights.pt"}, [("missing-file", "")]),
     ],
 )
-def test_what_is_wrong_is_found_before_a_run(spec: DatasetSpec, change: dict[str, str], words: str) -> None:
+def test_what_is_wrong_is_found_before_a_run(spec: DatasetSpec, change: dict[str, str], errors: list[Found]) -> None:
     assert spec.backbone is not None
     wrong = replace(spec, backbone=replace(spec.backbone, **{"picture_size": 16, **change}))
-    assert recorded(data.checked(wrong).problems) == words
+    assert recorded(data.checked(wrong).problems) == errors
 
 
 JOB = """

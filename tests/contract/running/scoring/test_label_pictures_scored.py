@@ -276,7 +276,7 @@ def asked_pictures() -> Part:
 )
 def test_answers_that_are_no_label_pictures_are_refused(answer):
     check = Segmentation().checker(asked_pictures(), 3)
-    assert errors_of(check, answer, "Says.predict()") == [("broken-contract", "")]
+    assert errors_of(check, answer, "Says.predict()") == [("invalid-result", "")]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "bool"])

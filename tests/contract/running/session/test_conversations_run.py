@@ -187,7 +187,7 @@ def test_a_reply_that_is_missing_at_the_end_is_none():
     ],
 )
 def test_other_answers_are_refused_with_what_is_wanted(found):
-    assert errors_of(checked_replies, found, [1, 1], "P.predict()") == [("broken-contract", "")]
+    assert errors_of(checked_replies, found, [1, 1], "P.predict()") == [("invalid-result", "")]
 
 
 def test_an_object_array_of_lists_will_do():

@@ -194,7 +194,7 @@ def test_the_other_score_of_the_same_answers_asks_nothing_anew(tmp_path: Path) -
     ],
 )
 def test_what_a_learner_says_is_checked(found: object) -> None:
-    assert errors_of(TeacherForced().checked, found, 2, 0, "P") == [("broken-contract", "")]
+    assert errors_of(TeacherForced().checked, found, 2, 0, "P") == [("invalid-result", "")]
 
 
 def test_a_token_may_be_impossible_to_a_model() -> None:

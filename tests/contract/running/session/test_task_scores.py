@@ -218,7 +218,7 @@ def test_scores_keep_what_a_softmax_would_lose() -> None:
 
 def test_minus_infinity_is_a_score_and_infinity_is_none() -> None:
     assert np.isneginf(TaskScores().checked([[0, -np.inf]], 1, 2, "x")[0, 1])
-    assert errors_of(TaskScores().checked, [[0, np.inf]], 1, 2, "x") == [("broken-contract", "")]
+    assert errors_of(TaskScores().checked, [[0, np.inf]], 1, 2, "x") == [("invalid-result", "")]
 
 
 def test_a_class_that_overrides_both_gives_its_scores() -> None:
