@@ -1,5 +1,6 @@
 """Tests that need a GPU are skipped where there is none; forkservers are forked from a warm process."""
 
+import sys
 import time
 from collections.abc import Iterator
 
@@ -62,6 +63,13 @@ def warm(pytestconfig: pytest.Config) -> Iterator[None]:
         if hasattr(pytestconfig, "workerinput"):  # one of -n, with all that tests import: `engine: inline` forks it
             gather_pages()
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> None:
+    """The networks of tests are fastest on one thread, and several threads wait long on a busy machine."""
+    if torch := sys.modules.get("torch"):  # modules of tests that use it import it
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -108,6 +108,7 @@ class _Server:
         self.started += 1
         if self.started == MANY_TASKS:
             gather_pages()
+        parent = os.getpid()
         pid = os.fork()
         if pid == 0:
             for other in self.logs.values():
@@ -115,7 +116,7 @@ class _Server:
             signal.set_wakeup_fd(-1)
             os.close(self.wake)
             os.close(self.waker)
-            live(lambda: _child(task, self.channel, folder, log))
+            live(lambda: _child(task, self.channel, folder, log, parent))
         if log is not None:
             os.close(log.writer)
             self.logs[pid] = log
@@ -157,11 +158,13 @@ class _Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | None) -> None:
+def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | None, parent: int) -> None:
     os.setpgid(0, 0)
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before that: this process would keep the channel open for ever
+        os._exit(1)
     # The task itself says so: what its parent sends could come after the task's first report.
     channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
-    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if log is not None:
         log.drop()

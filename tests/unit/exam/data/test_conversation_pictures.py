@@ -31,6 +31,7 @@ def png(picture: np.ndarray) -> bytes:
 def written(folder: Path, records: object, name: str = "train.json") -> Path:
     for file, picture in (("red.png", RED), ("blue.png", BLUE)):
         (folder / file).write_bytes(png(picture))
+    (folder / "deep.png").write_bytes(png(np.full((5, 7), 4095, np.uint16)))
     (folder / "broken.png").write_bytes(b"this is no picture")
     path = folder / name
     text = json.dumps(records, indent=1) if name.endswith("json") else "\n".join(map(json.dumps, records))
@@ -93,6 +94,7 @@ WRONG = {
     "fewer marks": (llava("What?", image="red.png"), '"red.png"', "mismatched-data"),
     "missing": (llava("<image>\nWhat?", image="green.png"), '"green.png"', "missing-file"),
     "unreadable": (llava("<image>\nWhat?", image="broken.png"), '"broken.png"', "unreadable-data"),
+    "more than 8 bits": (llava("<image>\nWhat?", image="deep.png"), '"deep.png"', "unreadable-data"),
     "network": (llava("<image>\nWhat?", image="https://a.org/b.png"), '"https', "invalid-path"),
     "data": (llava("<image>\nWhat?", image="data:image/png;base64,!!"), '"data', "invalid-record"),
     "data, no picture": (llava("<image>\nWhat?", image="data:;base64,AAAA"), '"data', "unreadable-data"),

@@ -22,12 +22,12 @@ from tests.unit.exam.data.test_label_pictures import write_png_of_16_bits
 RAMP = np.arange(64).reshape(8, 8)
 
 
-def write_tiff_of_16_bit_colour(path: Path, values: np.ndarray, order: str, packed: bool) -> Path:
-    """(height, width, 3) as TIFF, which Pillow can't write."""
+def write_tiff_of_16_bit_colour(path: Path, values: np.ndarray, order: str, packed: bool, kind: int = 2) -> Path:
+    """(height, width, 3) as TIFF, which Pillow can't write, or (height, width, 4) of kind 5, which is CMYK."""
     height, width, channels = values.shape
     held = values.astype(f"{order}u2").tobytes()
     held = zlib.compress(held) if packed else held
-    tags = [(256, width), (257, height), (258, None), (259, 8 if packed else 1), (262, 2), (273, None)]
+    tags = [(256, width), (257, height), (258, None), (259, 8 if packed else 1), (262, kind), (273, None)]
     tags += [(277, channels), (278, height), (279, len(held)), (284, 1)]
     after = 8 + 2 + 12 * len(tags) + 4
     out = struct.pack(f"{order}2sHIH", b"II" if order == "<" else b"MM", 42, 8, len(tags))
@@ -36,7 +36,7 @@ def write_tiff_of_16_bit_colour(path: Path, values: np.ndarray, order: str, pack
             out += struct.pack(f"{order}HHII", tag, 3, channels, after)
         else:
             out += struct.pack(f"{order}HHII", tag, 4, 1, after + 2 * channels if value is None else value)
-    path.write_bytes(out + struct.pack(f"{order}I3H", 0, 16, 16, 16) + held)
+    path.write_bytes(out + struct.pack(f"{order}I{channels}H", 0, *[16] * channels) + held)
     return path
 
 
@@ -69,6 +69,19 @@ def test_a_range_maps_all_values_to_8_bits(tmp_path, form, top):
 def test_without_a_range_they_are_refused_with_the_key(tmp_path, form):
     path = write_deep(tmp_path, form, RAMP * 60)
     assert errors_of(decode_picture, str(path), None) == [("ambiguous-data", path.name)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"value_range": (0, 4095)}])
+@pytest.mark.parametrize("form", ["grey and alpha", "cmyk"])
+def test_what_can_not_be_read_in_full_is_refused(tmp_path, form, settings):
+    values = RAMP.astype(np.uint16) * 60
+    if form == "cmyk":
+        path = write_tiff_of_16_bit_colour(tmp_path / "a.tif", np.stack([values] * 4, axis=-1), "<", False, 5)
+    else:
+        path = write_png_of_16_bits(tmp_path / "a.png", np.stack([values] * 2, axis=-1))
+    source = (write_index(tmp_path, [f"{path.name} 0"]),)
+    [(code, place)] = errors_of(data.load, DatasetSpec(train=source, test=source, **settings), tmp_path / "cache")
+    assert code in ("unreadable-file", "damaged-dataset") and place.startswith(path.name)
 
 
 def test_what_is_outside_of_the_range_becomes_black_or_white(tmp_path):

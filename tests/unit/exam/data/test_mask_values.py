@@ -125,6 +125,14 @@ def test_masks_that_were_compressed_lossily_are_refused(tmp_path):
         assert errors_of(data.load, spec, tmp_path / "cache") == [("damaged-dataset", f"0_mask.{suffix}")]
 
 
+def test_a_tiff_with_jpeg_compression_is_refused_and_another_is_not(tmp_path):
+    spec = scenes(tmp_path, INDICES.astype(np.uint8), "tif")
+    np.testing.assert_array_equal(data.load(spec, tmp_path / "cache").train.y[0], INDICES)
+    for i in range(2):
+        Image.fromarray(INDICES.astype(np.uint8)).save(tmp_path / f"{i}_mask.tif", compression="jpeg")
+    assert errors_of(data.load, spec, tmp_path / "cache") == [("damaged-dataset", "0_mask.tif")]
+
+
 def test_a_name_that_is_no_class_is_refused(tmp_path):
     spec = scenes(tmp_path, HALVES, classes=("background", "lesion"), mask_values={"background": 0, "lesoin": 255})
     assert recorded(data.checked(spec).problems) == [("unknown-class", "")]

@@ -1,3 +1,0 @@
-from tests.one_thread import one_thread
-
-__all__ = ["one_thread"]
