@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ianvs.base.errors import PluginError, one_line, shown_path
+from ianvs.base.errors import PluginError, first_line, one_line, shown_path
 from ianvs.testalgorithms.nets.erfnet import ErfNet
 
 CONVOLUTIONS = {
@@ -72,7 +72,7 @@ def read_checkpoint(path: Path | str) -> dict[str, Tensor]:
         raise PluginError(f"{shown_path(path)}: there is no such checkpoint.", code="missing-file") from None
     except Exception as error:  # torch.load raises what it likes: EOFError, RuntimeError, UnpicklingError, ...
         raise PluginError(
-            f"{shown_path(path)} can't be read as a checkpoint of PyTorch: {error}", code="unreadable-file"
+            f"{shown_path(path)} can't be read as a checkpoint of PyTorch: {first_line(error)}", code="unreadable-file"
         ) from error
     state = saved.get("state_dict", saved) if isinstance(saved, dict) else saved
     if not isinstance(state, dict) or not any(isinstance(value, Tensor) for value in state.values()):

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ianvs.base.errors import PluginError, one_line, shown_path
+from ianvs.base.errors import PluginError, first_line, one_line, shown_path
 
 ENDINGS = (".safetensors", ".pt", ".pth", ".bin")
 WRAPPERS = ("state_dict", "model", "network", "model_state_dict", "teacher", "ema")  # what training scripts save beside
@@ -70,9 +70,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             f"{shown_path(path)} needs the package safetensors: pip install 'ianvs[vision]'.", code="missing-package"
         ) from None
     except Exception as error:  # torch.load raises what it likes: EOFError, RuntimeError, UnpicklingError, ...
-        said = (str(error).splitlines() or [type(error).__name__])[0]
         raise PluginError(
-            f"{shown_path(path)} can't be read as weights ({said}). Save tensors alone: "
+            f"{shown_path(path)} can't be read as weights ({first_line(error)}). Save tensors alone: "
             "torch.save(network.state_dict(), path).",
             code="unreadable-file",
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
@@ -200,6 +201,15 @@ def shortened(message: str) -> str:
     """
     more = len(message) - LONGEST_MESSAGE
     return message if more <= 100 else f"{message[:LONGEST_MESSAGE]}... ({more} more characters)"
+
+
+def first_line(error: BaseException) -> str:
+    """What a library says went wrong, for a message of ours: without colours of a terminal and addresses of objects."""
+    line = (str(error).splitlines() or [""])[0]
+    if "Weights only load failed" in line:  # torch goes on to advise to run whatever code the file holds
+        return "it holds other objects than tensors, or no tensors at all"
+    line = re.sub(r"\x1b\[[0-9;]*m", "", line)
+    return re.sub(r" ?<(?:\w+\.)*\w+ object at 0x[0-9a-fA-F]+>", "", line).strip() or type(error).__name__
 
 
 def one_line(items: Sequence[object], limit: int = 12) -> str:

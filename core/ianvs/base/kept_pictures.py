@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ianvs.base.deep_images import is_deep
-from ianvs.base.errors import DataError, shown_path
+from ianvs.base.errors import DataError, first_line, shown_path
 
 MARK = "<image>"  # where in a text a picture belongs (Liu et al. 2023, LLaVA)
 _ARRAY = b"\x93NUMPY"  # what a file of numpy begins with
@@ -79,7 +79,9 @@ class Picture:
             with Image.open(BytesIO(held)) as image:
                 return look(image)
         except (OSError, SyntaxError, ValueError, TypeError, Image.DecompressionBombError) as error:
-            raise DataError(f"{self}: can't be decoded as a picture ({error}).", code="unreadable-file") from None
+            raise DataError(
+                f"{self}: can't be decoded as a picture ({first_line(error)}).", code="unreadable-file"
+            ) from None
 
     def _read(self) -> bytes:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, Location, ValidationError, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, first_line, shown_path
 from ianvs.exam.data.cache import Progress, decoded_once
 from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.listing import SourceError, summary
@@ -128,4 +128,6 @@ def _loaded(file: Path) -> Any:
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        raise DataError(f"{shown_path(file)} can't be read as features: {error}", code="unreadable-data") from None
+        raise DataError(
+            f"{shown_path(file)} can't be read as features: {first_line(error)}", code="unreadable-data"
+        ) from None

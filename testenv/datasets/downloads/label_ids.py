@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, one_line, shown_path
+from ianvs.base.errors import DataError, first_line, one_line, shown_path
 from ianvs.exam.data.decode import deep_colour, deep_first_channel, picture_size
 from ianvs.exam.data.labels import IGNORED
 
@@ -29,10 +29,8 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
                 )
             return deep_first_channel(held, str(path)) if deep_colour(held) else np.asarray(image)[..., 0]
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
-        raise DataError(
-            f"{shown_path(path)}: can't be decoded as a picture ({error}). Download it again, or leave it out.",
-            code="unreadable-data",
-        ) from None
+        message = f"{shown_path(path)}: can't be decoded as a picture ({first_line(error)})."
+        raise DataError(f"{message} Download it again, or leave it out.", code="unreadable-data") from None
 
 
 def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Location, ValidationError, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, first_line, one_line
 from ianvs.config.spec import SourceSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 
@@ -166,9 +166,12 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError, pickle.UnpicklingError) as error:
         _, how, remedy = _READERS[path.suffix.lower()]
-        said = (str(error).splitlines() or [type(error).__name__])[0]
         raise SourceError(
-            [ValidationError(f"can't be read {how} ({said}). {remedy}", Location(path), code="unreadable-data")]
+            [
+                ValidationError(
+                    f"can't be read {how} ({first_line(error)}). {remedy}", Location(path), code="unreadable-data"
+                )
+            ]
         ) from None
 
 

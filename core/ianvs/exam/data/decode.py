@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.deep_images import ValueRange, deep_values, eight_bits, finite_range, is_deep, lacks_range
-from ianvs.base.errors import DataError, Location, ValidationError, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, first_line, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import AS_WRITTEN, Numbering
 from ianvs.exam.data.listing import Listing, SourceError
@@ -235,5 +235,5 @@ def picture_size(path: str) -> tuple[int, int]:
 
 
 def _broken(path: str, error: BaseException) -> SourceError:
-    message = f"can't be decoded as a picture ({error}). Replace it, or take it out of the dataset."
+    message = f"can't be decoded as a picture ({first_line(error)}). Replace it, or take it out of the dataset."
     return SourceError([ValidationError(message, Location(Path(path)), code="unreadable-data")])

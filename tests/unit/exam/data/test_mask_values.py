@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ianvs.config import strict_yaml
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.returned import store_returned
@@ -170,3 +171,10 @@ def test_fractions_and_a_channel_for_each_class_are_refused_as_such(tmp_path, ma
     for i in range(2):
         write_picture(tmp_path / f"{i}.png", np.full((8, 8, 3), i, np.uint8))
     assert [code for code, _ in errors_of(data.load, spec, tmp_path / "cache")] == ["invalid-array"]
+
+
+@pytest.mark.parametrize("name", ["lesion: old", "true", "1st", "#x"])
+def test_a_class_with_a_name_that_yaml_reads_otherwise_is_quoted_in_the_remedy(tmp_path, name):
+    said = doubts(scenes(tmp_path, HALVES, classes=("background", name)), tmp_path / "cache")["ignored classes"]
+    key = said.partition("`mask_values: ")[2].partition("`")[0]
+    assert strict_yaml.parse(key, tmp_path / "testenv.yaml").data == {"background": 0, name: 255}
