@@ -17,8 +17,11 @@ from ianvs.exam import data
 from ianvs.exam.data.fingerprint import read_memo
 from ianvs.exam.data.returned import store_returned
 from tests.edits import edited
+from tests.errors import Found, errors_of, recorded
 from tests.families import family
 from tests.unit.exam.data.pictures import write_picture
+
+pytestmark = pytest.mark.usefixtures("in_own_folder")
 
 ARRAYS = """
     import numpy as np
@@ -48,11 +51,9 @@ def loaded(folder: Path, source: str, **settings: object) -> data.Dataset:
     return data.load(given, folder / "cache")
 
 
-def refusals(folder: Path, source: str, seconds: float = 60.0, **settings: object) -> list[str]:
-    return [
-        str(problem)
-        for problem in data.checked(spec(written(folder, source), **settings), folder / "cache", seconds).problems
-    ]
+def refusals(folder: Path, source: str, seconds: float = 60.0, **settings: object) -> list[Found]:
+    given = spec(written(folder, source), **settings)
+    return recorded(data.checked(given, folder / "cache", seconds).problems)
 
 
 # --- what a function may return ---------------------------------------------------------------------------------------
@@ -213,66 +214,58 @@ def test_label_pictures_stay_small(tmp_path):
 X = np.zeros((3, 2))
 
 
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        (None, r'mine\(\) returned None; expected {"train": ..., "test": ...}, or \(train, test\)'),
-        ([X, X, X], r"mine\(\) returned a list of 3; expected"),
-        ({"train": (X, [0, 1, 0]), "tset": (X, [0, 1, 0])}, r"'tset', which means nothing; .* Did you mean 'test'"),
-        ({"train": (X, [0, 1, 0])}, r"what mine\(\) returned has no 'test', only train; expected"),
-        ((X, [0, 1, 0]), r"train is float64 \(3, 2\); expected \(x, y\), {\"x\""),
-        ((None, None), "train is None; expected"),
-        (({"x": X}, None), r"train is float64 \(3, 2\); expected"),
-        (({"y": X}, None), "train has no 'x', only y; expected"),
-        (({"x": X, "label": [0]}, None), "train has 'label', which means nothing; expected"),
-        (([], []), "train is empty; expected at least one sample"),
-        (([X, X], None), r"train\[0\] is float64 \(3, 2\); expected \(sample, label\)"),
-        (([(X, 0), (X, 1, 2, 3)], None), r"train\[1\] is a tuple of 4; expected \(sample, label\)"),
-        (([(X, 0), (X[:2], 1)], None), r"train\[1\] is float32 \(2, 2\), train\[0\] is float32 \(3, 2\). All samples"),
-        (([("a.png", 0), (X, 1)], None), "train holds both paths and numbers"),
-        ((([X, X[:1]], [0, 1]), None), r"x of train\[1\] is float32 \(1, 2\)"),
-        (((X, [[0], [0, 1], [1]]), None), "y of train is a list of 3, which is no array"),
-        (((np.array([{}, {}]), [0, 1]), None), r"x of train\[0\] is object \(\); expected numbers"),
-        (((X, [0, 1, 0], "ppq"), None), "domain of train is 'ppq'; expected a name for each sample"),
-        ({"train": (X, [0, 1, 0]), "test": (X, [0, 1, 0]), "classes": 2}, "classes is 2; expected a list of names"),
-        (
-            ({"x": [{"query": "a"}], "domain": ["p"]}, None),
-            "train has domain beside conversations, which name their own",
-        ),
-        (([{"query": {1, 2}}], None), "the conversations of train can't be written as json"),
-    ],
-)
-def test_a_bad_return_is_told_with_what_was_expected(tmp_path, returned, message):
-    with pytest.raises(DataError, match=message):
-        store_returned(returned, tmp_path, "mine()", DatasetSpec())
+RETURNED = {
+    "None": (None, "invalid-result"),
+    "a list of three": ([X, X, X], "invalid-result"),
+    "a slip in test": ({"train": (X, [0, 1, 0]), "tset": (X, [0, 1, 0])}, "invalid-result"),
+    "no test": ({"train": (X, [0, 1, 0])}, "invalid-result"),
+    "one part": ((X, [0, 1, 0]), "invalid-result"),
+    "parts that are None": ((None, None), "invalid-result"),
+    "x alone": (({"x": X}, None), "invalid-result"),
+    "y alone": (({"y": X}, None), "invalid-result"),
+    "an unknown key": (({"x": X, "label": [0]}, None), "invalid-result"),
+    "no samples": (([], []), "empty-dataset"),
+    "samples without labels": (([X, X], None), "invalid-result"),
+    "a sample of four": (([(X, 0), (X, 1, 2, 3)], None), "invalid-result"),
+    "pairs of two shapes": (([(X, 0), (X[:2], 1)], None), "mismatched-data"),
+    "paths and numbers": (([("a.png", 0), (X, 1)], None), "invalid-result"),
+    "arrays of two shapes": ((([X, X[:1]], [0, 1]), None), "mismatched-data"),
+    "ragged labels": (((X, [[0], [0, 1], [1]]), None), "invalid-result"),
+    "mappings": (((np.array([{}, {}]), [0, 1]), None), "invalid-result"),
+    "domains as a text": (((X, [0, 1, 0], "ppq"), None), "invalid-result"),
+    "a number of classes": ({"train": (X, [0, 1, 0]), "test": (X, [0, 1, 0]), "classes": 2}, "invalid-result"),
+    "domains of conversations": (({"x": [{"query": "a"}], "domain": ["p"]}, None), "invalid-result"),
+    "a set in a conversation": (([{"query": {1, 2}}], None), "invalid-result"),
+}
+
+
+@pytest.mark.parametrize(("returned", "code"), RETURNED.values(), ids=RETURNED)
+def test_a_bad_return_is_told_with_what_was_expected(tmp_path, returned, code):
+    assert errors_of(store_returned, returned, tmp_path, "mine()", DatasetSpec()) == [(code, "")]
 
 
 def test_a_refusal_names_the_line_of_the_function(tmp_path):
-    (message,) = refusals(tmp_path, "import numpy\n\n\ndef mine():\n    return 7\n")
-    assert message.startswith(f"{tmp_path / 'mine.py'}:4:1: mine() returned 7; expected")
+    errors = refusals(tmp_path, "import numpy\n\n\ndef mine():\n    return 7\n")
+    assert errors == [("invalid-result", "mine.py:4:1")]
 
 
-@pytest.mark.parametrize(
-    ("part", "message"),
-    family(
-        [
-            ("([[1], [2]], [0])", "y of train should hold one entry for each of the 2 samples of x of train."),
-            ("([[1], [2]], [0.5, 1])", "y of train is float64 (2,); expected one integer or name for each sample."),
-            ("([[1], [2]], [0, 'b'])", "the label 'b' is a name, the first label, '0', is not"),
-            ("(['a.png', 'b.png'], [0, 1])", "2 of 2 pictures can't be found: a.png, b.png. Looked in"),
-            ("[{'query': 'a', 'response': 'b'}, {'query': 'a', 'answer': 'b'}]", "train[1]: is no conversation."),
-        ]
-    ),
-)
-def test_what_is_wrong_with_samples_names_the_line_of_the_function(tmp_path, part, message):
-    (said, *_) = refusals(tmp_path, f"def mine():\n    part = {part}\n    return part, part\n")
-    assert said.startswith(f"{tmp_path / 'mine.py'}:1:1: ")
-    assert message in said
+PARTS = {
+    "too few labels": ("([[1], [2]], [0])", "mismatched-data"),
+    "half a label": ("([[1], [2]], [0.5, 1])", "invalid-array"),
+    "a number and a name": ("([[1], [2]], [0, 'b'])", "ambiguous-data"),
+    "pictures that are not there": ("(['a.png', 'b.png'], [0, 1])", "missing-file"),
+    "no conversation": ("[{'query': 'a', 'response': 'b'}, {'query': 'a', 'answer': 'b'}]", "invalid-record"),
+}
+
+
+@pytest.mark.parametrize(("part", "code"), family(PARTS.values()), ids=PARTS)
+def test_what_is_wrong_with_samples_names_the_line_of_the_function(tmp_path, part, code):
+    (first, *_) = refusals(tmp_path, f"def mine():\n    part = {part}\n    return part, part\n")
+    assert first == (code, "mine.py:1:1")
 
 
 def test_a_domain_that_no_sample_has(tmp_path):
-    (message, *_) = refusals(tmp_path, ARRAYS, using=("CS",))
-    assert "no sample of the train part belongs to the domain 'CS'" in message
+    assert refusals(tmp_path, ARRAYS, using=("CS",)) == [("unknown-domain", "mine.py")]
 
 
 # --- its options ------------------------------------------------------------------------------------------------------
@@ -287,11 +280,11 @@ def test_options_are_held_against_the_signature_before_anything_runs(tmp_path):
     """
     options = {"cuont": 3, "count": "many", "download_": 1}
     assert refusals(tmp_path, source, options=options) == [
-        "testenv.yaml:2:9: mine needs `root`. Set it in the dataset, or give it as --root.",
-        "testenv.yaml:5:3: mine has no option 'cuont'. Did you mean 'count'? It takes: folder, count, more.",
-        "testenv.yaml:5:3: mine has no option 'download_'. It takes: folder, count, more.",
-        "testenv.yaml:2:9: mine needs the option 'folder', which the file does not give.",
-        "testenv.yaml:5:3: count of mine takes a whole number, found the text 'many'. Its default is 4.",
+        ("missing-option", "testenv.yaml:2:9"),
+        ("unknown-option", "testenv.yaml:5:3"),
+        ("unknown-option", "testenv.yaml:5:3"),
+        ("missing-option", "testenv.yaml:2:9"),
+        ("invalid-option", "testenv.yaml:5:3"),
     ]
 
 
@@ -308,15 +301,12 @@ def test_root_and_download_are_given_to_a_function_that_names_them(tmp_path, ann
 
 
 def test_a_file_that_is_gone(tmp_path):
-    (problem,) = data.checked(spec(tmp_path / "mine.py"), tmp_path / "cache").problems
-    assert problem.message == f"there is no file '{tmp_path / 'mine.py'}'."
+    assert recorded(data.checked(spec(tmp_path / "mine.py"), tmp_path / "cache").problems) == [("missing-file", "")]
 
 
 def test_a_name_that_the_file_lacks_and_one_that_is_no_function(tmp_path):
-    (message,) = refusals(tmp_path, ARRAYS, name="mime")
-    assert message.startswith("testenv.yaml:2:9: ")
-    assert "has no 'mime'. Did you mean 'mine'?" in message
-    assert refusals(tmp_path, "mine = 3\n") == ["testenv.yaml:2:9: 'mine' is not a function."]
+    assert refusals(tmp_path, ARRAYS, name="mime") == [("unloadable-plugin", "testenv.yaml:2:9")]
+    assert refusals(tmp_path, "mine = 3\n") == [("broken-contract", "testenv.yaml:2:9")]
 
 
 # --- the process in which it runs -------------------------------------------------------------------------------------
@@ -324,18 +314,17 @@ def test_a_name_that_the_file_lacks_and_one_that_is_no_function(tmp_path):
 
 def test_an_error_of_the_function_is_told_with_its_line(tmp_path):
     source = "def mine():\n    return helper()\n\n\ndef helper():\n    return {}['key']\n"
-    (message,) = refusals(tmp_path, source)
-    assert message == f"testenv.yaml:2:9: mine() failed: {tmp_path / 'mine.py'}:6: KeyError: 'key'"
-    (message,) = refusals(tmp_path, "def mine(:\n")
-    assert f"{tmp_path / 'mine.py'}:1:10: SyntaxError" in message
+    assert refusals(tmp_path, source) == [("failed-plugin", "testenv.yaml:2:9")]
+    (problem,) = data.checked(spec(tmp_path / "mine.py"), tmp_path / "cache").problems
+    assert "mine.py:6: KeyError" in problem.message
+    assert refusals(tmp_path, "def mine(:\n") == [("unloadable-plugin", "testenv.yaml:2:9")]
 
 
 @pytest.mark.slow
 def test_a_function_that_ends_its_process_or_never_ends(tmp_path):
-    (message,) = refusals(tmp_path, "import os\n\ndef mine():\n    os._exit(3)\n")
-    assert message == f"testenv.yaml:2:9: calling mine() of {tmp_path / 'mine.py'} ended the process."
-    (message,) = refusals(tmp_path, "def mine():\n    while True: pass\n", seconds=3)
-    assert "took longer than limits.check_seconds: 3. Allow it more time in the job file." in message
+    assert refusals(tmp_path, "import os\n\ndef mine():\n    os._exit(3)\n") == [("failed-plugin", "testenv.yaml:2:9")]
+    errors = refusals(tmp_path, "def mine():\n    while True: pass\n", seconds=3)
+    assert errors == [("failed-plugin", "testenv.yaml:2:9")]
     assert list((tmp_path / "cache" / "authored").glob("*.new")) == []
 
 
