@@ -112,7 +112,8 @@ def test_slips_are_told_before_anything_runs(
 def test_keys_that_it_has_no_part_in_are_told(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(job, "testenv.yaml", "  metrics:", "  budget: {passes: 1}\n  metrics:")
     monkeypatch.chdir(job.parent)
-    assert recorded(ianvs.validate(job.name, workspace=tmp_path / "ws").warnings) == [("no-effect", "testenv.yaml:4:11")]
+    warnings = ianvs.validate(job.name, workspace=tmp_path / "ws").warnings
+    assert recorded(warnings) == [("no-effect", "testenv.yaml:4:11")]
 
 
 def test_algorithms_of_two_contracts_in_one_job_are_refused(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
