@@ -178,7 +178,7 @@ def test_a_choice_that_can_not_be_made_is_refused_with_its_line(folder: Path, se
 def test_a_choice_by_seeds_needs_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = write_job(tmp_path, job="seeds: [3]", sort_by="[{accuracy: descend}]\n    select: {by: seeds}")
-    assert errors_of(ianvs.validate, path) == [("invalid-selection", "benchmarkingjob.yaml:12:5")]
+    assert errors_of(ianvs.validate, path) == [("invalid-selection", "benchmarkingjob.yaml:12:18")]
 
 
 def test_validation_needs_a_score_of_samples(folder: Path) -> None:
