@@ -18,6 +18,7 @@ from ianvs.base.digests import sealed_text
 from ianvs.base.errors import DamagedError, IanvsError
 from ianvs.running.progress import PlainProgress
 from tests.edits import edited
+from tests.errors import located, raised
 from tests.jobs import MAJORITY, unpack_cases, write_job
 
 TESTENV = """
@@ -68,7 +69,6 @@ def test_a_score_that_was_changed_by_hand_is_told_and_computed_again(
     [row] = api.report(job).leaderboard.rows
     assert (row.complete, dict(row.metrics), row.status) == (False, {}, "1 of 2 unfinished")
     markdown = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
-    assert "not believed" in markdown
     assert changed.name.replace("_", "\\_") in markdown or changed.name in markdown
     assert sorted(planned.action for planned in ianvs.plan(job)) == ["nothing", "score"]
     said, results = said_by_a_run(job)
@@ -146,8 +146,9 @@ def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stay
         return open(path, mode, buffering)  # noqa: PTH123
 
     monkeypatch.setattr("ianvs.base.digests.open", refuse, raising=False)
-    with pytest.raises(IanvsError, match=rf"{closed.name}\b.*Permission denied"):
+    with pytest.raises(IanvsError, match=re.escape(closed.name)) as caught:
         api.report(job)
+    assert located(raised(caught.value)) == [("unreadable-file", "")]
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -166,7 +167,8 @@ def test_a_record_of_a_later_version_is_read(job: Path, tmp_path: Path) -> None:
 def test_results_that_can_not_be_read_are_named(job: Path, tmp_path: Path, pattern: str) -> None:
     path = the_only(tmp_path, pattern)
     path.write_text("{}")
-    with pytest.raises(DamagedError, match=re.escape(path.name)):
+    with pytest.raises(DamagedError, match=re.escape(path.name)) as caught:
         ianvs.load_results(tmp_path / "ws")
+    assert located(raised(caught.value)) == [("damaged-file", "")]
     ianvs.run(job)
     assert len(ianvs.load_results(tmp_path / "ws")) == 2

@@ -178,10 +178,10 @@ def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checko
         rows = {Path(row["job"]).parent.name: row for row in csv.DictReader(file)}
     good, lacking, strange = (rows[name] for name in ("good", "lacking", "strange"))
     assert good["finishes"] == "True" and good["configurations"] == "2"
-    assert good["scores"].startswith("exact 0 to 0.") and good["scores"].endswith("in 2 configurations")
+    assert good["scores"].startswith("exact 0 to 0.") and " 2 configurations" in good["scores"]
     assert good["changed"] == "epochs 1"
     assert (lacking["starts"], lacking["whose"]) == ("False", "package")
-    assert lacking["missing"] == "packages: no_such_package_at_all"
+    assert "no_such_package_at_all" in lacking["missing"]
     assert strange["whose"] == "data" and "index.txt" in strange["missing"]
     assert json.loads((out / "badge.json").read_text())["message"] == "1/3 finish"
     lines = (out / "examples.md").read_text().splitlines()

@@ -155,7 +155,7 @@ def test_quiet_says_nothing_of_how_it_goes_and_verbose_each_round(
     assert "second" in shown.out
     assert main(["run", "--only", "second,seed=1", "--verbose", "--set", "engine=local"]) == 0
     lines = capsys.readouterr().err.splitlines()
-    assert any("begins: second, seed 1" in line for line in lines)
+    assert any("second, seed 1" in line for line in lines)
     assert next(line.split(" ", 1)[1] for line in lines if "round 5" in line) == "round 5: train"
 
 

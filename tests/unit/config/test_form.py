@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.config.spec import BudgetSpec, DatasetSpec, MetricSpec, RankSpec, ScenarioSpec, SourceSpec
 
 
@@ -74,12 +74,12 @@ def test_places_of_names_options_and_a_list_of_domains(files):
         """,
     )
     exam, file = files.load().testenvs[0], files.folder / "testenv.yaml"
-    assert [metric.place for metric in exam.metrics] == [Place(file, 6, 9), Place(file, 7, 16)]
-    assert exam.metrics[1].places["k"] == Place(file, 7, 21)
-    assert (exam.gate.place, exam.gate.metric.place) == (Place(file, 8, 3), Place(file, 9, 26))
-    assert (exam.place, exam.places["metrics"]) == (Place(file, 1, 1), Place(file, 5, 5))
-    assert exam.dataset.places["using"] == Place(file, 2, 10)
-    assert exam.dataset.place == Place(file, 3, 3)
+    assert [metric.place for metric in exam.metrics] == [Location(file, 6, 9), Location(file, 7, 16)]
+    assert exam.metrics[1].places["k"] == Location(file, 7, 21)
+    assert (exam.gate.place, exam.gate.metric.place) == (Location(file, 8, 3), Location(file, 9, 26))
+    assert (exam.place, exam.places["metrics"]) == (Location(file, 1, 1), Location(file, 5, 5))
+    assert exam.dataset.places["using"] == Location(file, 2, 10)
+    assert exam.dataset.place == Location(file, 3, 3)
 
 
 @pytest.mark.parametrize("key", ["place", "places", "options", "file", "train", "gate"])

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.base.errors import ConfigError, Place
+from ianvs.base.errors import ConfigError, Location
 from ianvs.config.strict_yaml import parse, read
 from tests.errors import errors_of, recorded
 
@@ -27,23 +27,23 @@ def slips(text):
 def test_keys_and_values_have_places_of_their_own():
     document = parse("rank:\n  sort_by:\n    - accuracy:  descend\n    - {BWT: ascend}\n", FILE)
     assert document.data == {"rank": {"sort_by": [{"accuracy": "descend"}, {"BWT": "ascend"}]}}
-    assert document.keys["rank", "sort_by", 0, "accuracy"] == Place(FILE, 3, 7)
-    assert document.values["rank", "sort_by", 0, "accuracy"] == Place(FILE, 3, 18)
-    assert document.values["rank", "sort_by", 1] == Place(FILE, 4, 7)
-    assert document.keys["rank", "sort_by", 1, "BWT"] == Place(FILE, 4, 8)
+    assert document.keys["rank", "sort_by", 0, "accuracy"] == Location(FILE, 3, 7)
+    assert document.values["rank", "sort_by", 0, "accuracy"] == Location(FILE, 3, 18)
+    assert document.values["rank", "sort_by", 1] == Location(FILE, 4, 7)
+    assert document.keys["rank", "sort_by", 1, "BWT"] == Location(FILE, 4, 8)
 
 
 def test_what_is_not_in_the_file_stands_at_the_nearest_thing_that_is():
     document = parse("a:\n  b: 1\n", FILE)
-    assert document.value_place(("a", "c", 0)) == Place(FILE, 2, 3)
-    assert document.key_place(("a", "c")) == Place(FILE, 1, 1)
+    assert document.value_place(("a", "c", 0)) == Location(FILE, 2, 3)
+    assert document.key_place(("a", "c")) == Location(FILE, 1, 1)
 
 
 def test_an_alias_is_expanded_and_found_where_it_stands():
     document = parse("a: &x [1, 2]\nb: *x\n", FILE)
     assert document.data == {"a": [1, 2], "b": [1, 2]}
-    assert document.values["b",] == Place(FILE, 2, 4)
-    assert document.values["b", 1] == Place(FILE, 1, 11)
+    assert document.values["b",] == Location(FILE, 2, 4)
+    assert document.values["b", 1] == Location(FILE, 1, 11)
 
 
 PLAIN = st.recursive(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.config import resolved
 from ianvs.config.spec import EngineSpec, ScenarioSpec, SplitSpec
 
@@ -70,7 +70,7 @@ def test_rank_in_full(files):
     assert rank.visualization_method == "draw_heatmap_picture"
     assert rank.hyperparameters == ("lr",)
     assert rank.save_mode == "selected_and_all_and_picture"
-    assert rank.places["forgetting"] == Place(files.folder / "job.yaml", 13, 9)
+    assert rank.places["forgetting"] == Location(files.folder / "job.yaml", 13, 9)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_one_index_per_domain(files):
     dataset = files.load().testenvs[0].dataset
     assert [(source.domain, source.path.name) for source in dataset.train] == [("CS", "train.txt"), ("SYN", "syn.txt")]
     assert [source.domain for source in dataset.test] == [None, None]
-    assert dataset.train[1].place == Place(files.folder / "testenv.yaml", 3, 39)
+    assert dataset.train[1].place == Location(files.folder / "testenv.yaml", 3, 39)
     assert dataset.using == ("SYN", "CS")
 
 
@@ -134,8 +134,8 @@ def test_a_built_in_source_keeps_its_options_and_their_places(files):
     dataset = files.load().testenvs[0].dataset
     assert (dataset.name, dataset.root, dataset.download) == ("cifar10", files.folder / "later", True)
     assert dataset.options == {"test_share": 0.2}
-    assert dataset.places["test_share"] == Place(files.folder / "testenv.yaml", 6, 5)
-    assert dataset.places["name"] == Place(files.folder / "testenv.yaml", 3, 11)
+    assert dataset.places["test_share"] == Location(files.folder / "testenv.yaml", 6, 5)
+    assert dataset.places["name"] == Location(files.folder / "testenv.yaml", 3, 11)
 
 
 def test_a_root_is_where_samples_are_looked_for_first(files):
@@ -170,7 +170,7 @@ def test_scenario_by_name_or_with_options(files):
     files.change("testenv.yaml", "class-incremental", "{name: class-incremental, classes_per_round: 2}")
     scenario = files.load().testenvs[0].scenario
     assert (scenario.name, scenario.options) == ("class-incremental", {"classes_per_round": 2})
-    assert scenario.places["classes_per_round"] == Place(files.folder / "testenv.yaml", 5, 39)
+    assert scenario.places["classes_per_round"] == Location(files.folder / "testenv.yaml", 5, 39)
     files.write("mine.py", "")
     files.change("testenv.yaml", "classes_per_round: 2", "url: ./mine.py")
     assert files.load().testenvs[0].scenario == ScenarioSpec("class-incremental", url=files.folder / "mine.py")
@@ -221,7 +221,7 @@ def test_hyperparameters_may_be_a_mapping(files):
     (module,) = files.load().algorithms[0].modules
     assert module.grid == (("learning_rate", (0.1, 1, True, "1", [1], {"a": 1}, None)),)
     assert module.url is None
-    assert module.places["learning_rate"] == Place(files.folder / "algorithm.yaml", 7, 9)
+    assert module.places["learning_rate"] == Location(files.folder / "algorithm.yaml", 7, 9)
 
 
 @pytest.mark.parametrize("url", ["package.module", "package.module:Student", "package"])
@@ -241,7 +241,7 @@ def test_files_of_other_hyperparameters_are_constants_and_the_grid_wins(files):
     (module,) = files.load().algorithms[0].modules
     assert module.constants == {"momentum": 0.9, "warmup": 0.001, "epochs": 9}
     assert module.grid == (("learning_rate", (0.1, 0.001)), ("epochs", (1,)))
-    assert module.places["warmup"] == Place(files.folder / "b.yaml", 1, 1)
+    assert module.places["warmup"] == Location(files.folder / "b.yaml", 1, 1)
     assert module.places["epochs"].file == files.folder / "algorithm.yaml"
 
 
@@ -311,7 +311,7 @@ def test_a_paradigm_has_a_name_or_a_file_of_its_own_and_further_keys_are_its_opt
     paradigm = files.load().algorithms[0].paradigm
     assert (paradigm.name, paradigm.url) == ("Mine", str(files.folder / "mine.py"))
     assert paradigm.options == {"clients": 3}
-    assert paradigm.places["clients"] == Place(files.folder / "algorithm.yaml", 3, 3)
+    assert paradigm.places["clients"] == Location(files.folder / "algorithm.yaml", 3, 3)
 
 
 def test_the_base_model_comes_first_whatever_the_order_of_the_file(files):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.base.errors import DataError, Place
+from ianvs.base.errors import DataError, Location
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
 from ianvs.exam.data.fingerprint import read_memo
@@ -41,7 +41,9 @@ def written(folder: Path, source: str, name: str = "mine.py") -> Path:
 
 def spec(file: Path, name: str = "mine", **settings: object) -> DatasetSpec:
     options = settings.pop("options", {})
-    places = {"name": Place(Path("testenv.yaml"), 2, 9)} | {key: Place(Path("testenv.yaml"), 5, 3) for key in options}
+    places = {"name": Location(Path("testenv.yaml"), 2, 9)} | {
+        key: Location(Path("testenv.yaml"), 5, 3) for key in options
+    }
     return DatasetSpec(name=name, url=file, options=options, places=places, **settings)
 
 

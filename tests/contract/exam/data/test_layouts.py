@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from tests.errors import errors_of, recorded
@@ -39,7 +39,7 @@ def spec(file: Path, **settings: object) -> DatasetSpec:
     return DatasetSpec(train=(source,), test=(source,), **settings)
 
 
-def looked(given: DatasetSpec) -> tuple[list[Problem], list[Problem]]:
+def looked(given: DatasetSpec) -> tuple[list[ValidationError], list[ValidationError]]:
     """(errors, warnings)"""
     found = data.checked(given).problems
     return [p for p in found if not p.warning], [p for p in found if p.warning]
@@ -106,7 +106,7 @@ def test_tensors_whose_shape_does_not_tell_have_their_channels_first(tmp_path):
     np.testing.assert_array_equal(data.load(last, tmp_path / "cache").train.x, x)
 
 
-def authored(tmp_path: Path, returned: str) -> tuple[DatasetSpec, list[Problem]]:
+def authored(tmp_path: Path, returned: str) -> tuple[DatasetSpec, list[ValidationError]]:
     source = f"""
         import numpy as np, torch
         x, y = np.arange(6 * 3 * 9 * 3).reshape(6, 3, 9, 3).astype("uint8"), np.arange(6) % 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.registry import find, metrics, names, resolve, suggest
 from ianvs.exam.metrics.table import describe, legend
@@ -73,7 +73,7 @@ def test_a_near_name_is_suggested(typo, name):
 
 
 def test_an_unknown_metric_is_told_with_its_place_and_the_closest_name():
-    spec = MetricSpec("miou", place=Place(Path("testenv.yaml"), 9, 15))
+    spec = MetricSpec("miou", place=Location(Path("testenv.yaml"), 9, 15))
     assert errors_of(resolve, spec) == [("unknown-metric", "testenv.yaml:9:15")]
 
 

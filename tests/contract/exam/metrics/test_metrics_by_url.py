@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Location, ValidationError
 from ianvs.base.types import ScoreMatrix
 from ianvs.config import load_job
 from ianvs.config.spec import MetricSpec
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.usefixtures("in_own_folder")
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "own_metric"
 FILES = {"ForgettingEvents": "forgetting_events.py", "largest_drop": "largest_drop.py"}
-PLACE = Place(Path("testenv.yaml"), 7, 5)
+PLACE = Location(Path("testenv.yaml"), 7, 5)
 TRUTH = np.array([0, 0, 1, 1])
 SAID = np.array([[0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 1, 0]])  # after three rounds
 
 
-def inspected(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[Problem]]:
+def inspected(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[ValidationError]]:
     with closing(Inspector(load_job(write_job(folder)))) as inspector:
         return inspector.metrics(specs)
 

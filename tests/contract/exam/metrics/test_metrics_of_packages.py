@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError, Place
+from ianvs.base.errors import ConfigError, Location
 from ianvs.base.types import ScoreMatrix
 from ianvs.cli import main
 from ianvs.config.spec import MetricSpec
@@ -39,7 +39,7 @@ def last_row(R):
 METRICS = (error_rate, last_row)
 nothing = [1]
 '''
-SPEC = MetricSpec("error_rate", place=Place(Path("testenv.yaml"), 3, 4))
+SPEC = MetricSpec("error_rate", place=Location(Path("testenv.yaml"), 3, 4))
 
 
 @pytest.fixture

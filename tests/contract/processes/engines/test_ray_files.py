@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.config import load_job
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
 from ianvs.processes.engines.ray import ray_files
@@ -131,7 +131,7 @@ def test_a_manifest_travels_with_the_code(tmp_path: Path) -> None:
 
 def test_a_plugin_is_found_where_it_was_moved_and_messages_name_the_users_file(tmp_path: Path) -> None:
     plugin = ModuleSpec("basemodel", "A", "/home/me/plugin.py", constants={"text": "/home/me/plugin.py"})
-    builtin = ModuleSpec("basemodel", "B", "package.module", place=Place(Path("/home/me/plugin.py")))
+    builtin = ModuleSpec("basemodel", "B", "package.module", place=Location(Path("/home/me/plugin.py")))
     spec = AlgorithmSpec(
         name="a",
         file=Path("/home/me/a.yaml"),

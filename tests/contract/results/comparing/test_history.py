@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.results.comparing.comparison_text import records_csv
 from ianvs.results.comparing.history import (
@@ -183,13 +182,12 @@ def test_a_changed_setting_goes_on_in_its_line_and_is_told(tmp_path: Path) -> No
     assert [line.label for line in found.lines] == ["plain noise=0.0", "plain noise=0.3"]
     assert [[value is not None for value in line.values] for line in found.lines] == [[True] * 3] * 2
     [changed] = [change for line in found.lines for change in line.changed]
-    assert changed.startswith("noise 0.1 -> 0.3 in ")
-    assert f"plain noise=0.3: {changed}." in history_text(found)
+    assert changed.startswith("noise 0.1 -> 0.3")
+    assert any(line.startswith("plain noise=0.3") and changed in line for line in history_text(found).splitlines())
     [contrast] = ianvs.compare(workspaces[:2]).contrasts
     pairs = {(row.pair.before.settings["Noise"], row.pair.after.settings["Noise"]) for row in contrast.rows}
     assert pairs == {("0.0", "0.0"), ("0.1", "0.3")}
 
 
 def test_one_workspace_is_no_history() -> None:
-    with pytest.raises(IanvsError, match="two workspaces"):
-        ianvs.history([])
+    assert errors_of(ianvs.history, []) == [("invalid-argument", "")]

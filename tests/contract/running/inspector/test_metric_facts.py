@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError, Place, Problem
+from ianvs.base.errors import ConfigError, Location, ValidationError
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import Metric
 from tests.errors import located, recorded
@@ -33,7 +33,7 @@ errors.higher_is_better = False
 EXAM = "dataset: {name: digits}\nscenario: {name: CIL, rounds: 2}\nmetrics: [{name: errors, url: ./errors.py}]"
 
 
-def metric_facts(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[Problem]]:
+def metric_facts(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[ValidationError]]:
     with inspector(folder) as opened:
         return opened.metrics(specs)
 
@@ -41,7 +41,7 @@ def metric_facts(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[Pr
 def spec_of(folder: Path, source: str, name: str = "errors", **more: object) -> MetricSpec:
     path = folder / f"{name}.py"
     path.write_text(source)
-    return MetricSpec(name, url=path, place=Place(Path("testenv.yaml"), 7, 5), **more)  # type: ignore[arg-type]
+    return MetricSpec(name, url=path, place=Location(Path("testenv.yaml"), 7, 5), **more)  # type: ignore[arg-type]
 
 
 def test_a_run_and_its_report_keep_the_authors_code_out_of_this_process(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.base.errors import ConfigError, Place
+from ianvs.base.errors import ConfigError, Location
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios import build_exam, check_scenario, load_manifest, manifest, read_manifest, save_manifest
 from tests.errors import errors_of, recorded
@@ -116,7 +116,7 @@ def test_a_part_that_does_not_fit_is_named(where, change, expected):
 def test_a_file_that_is_no_manifest_is_named_at_the_place_in_the_yaml(text, expected, tmp_path):
     file = tmp_path / "exam.json"
     file.write_text(text)
-    place = Place(Path("testenv.yaml"), 4, 27)
+    place = Location(Path("testenv.yaml"), 4, 27)
     with pytest.raises(ConfigError) as caught:
         build_exam(PICTURES, ScenarioSpec("manifest", {"file": str(file)}, places={"file": place}))
     (problem,) = caught.value.problems

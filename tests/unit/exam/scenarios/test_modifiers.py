@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios import build_exam, check_scenario
 from tests.errors import errors_of, recorded
@@ -163,7 +163,7 @@ def test_a_single_task_learns_what_the_modified_rounds_bring():
     ],
 )
 def test_a_slip_is_found_without_the_data_at_its_place(modifiers, expected):
-    place = Place(Path("testenv.yaml"), 7, 5)
+    place = Location(Path("testenv.yaml"), 7, 5)
     spec = ScenarioSpec("CIL", {"rounds": 4, "modifiers": modifiers}, places={"modifiers": place})
     assert recorded(check_scenario(spec)) == expected
 

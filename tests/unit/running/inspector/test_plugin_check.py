@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.base.errors import Place
+from ianvs.base.errors import Location
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
 from ianvs.running.inspector.plugin_check import Subject, check_plugin, checked
 from tests.edits import edited
@@ -24,8 +24,8 @@ def check(tmp_path: Path, source: str, name: str = "Model", **grid: tuple[object
     path = tmp_path / "plugin.py"
     path.write_text(source)
     yaml = Path("algorithm.yaml")
-    places = {key: Place(yaml, 11 + number, 11) for number, key in enumerate(grid)}
-    module = ModuleSpec("basemodel", name, str(path), tuple(grid.items()), places=places, place=Place(yaml, 4, 7))
+    places = {key: Location(yaml, 11 + number, 11) for number, key in enumerate(grid)}
+    module = ModuleSpec("basemodel", name, str(path), tuple(grid.items()), places=places, place=Location(yaml, 4, 7))
     spec = AlgorithmSpec(name="x", file=yaml, paradigm=ParadigmSpec("incrementallearning"), modules=(module,))
     subject = Subject(spec, module, ("train", "predict", "save", "load"), choices=())
     return recorded(checked(subject, check_plugin).problems)

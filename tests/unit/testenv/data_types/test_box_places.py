@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from ianvs.base.errors import Problem
+from ianvs.base.errors import ValidationError
 from ianvs.exam.data.listing import SourceError
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, picture_head
 from ianvs.testenv.data_types.detection.box_places import box_warnings, check_box_files
@@ -64,7 +64,7 @@ def yolo(folder: Path, boxes: list[Box], size: Written) -> BoxFiles:
     return read_yolo(folder / "data.yaml", "train")
 
 
-def warned(files: BoxFiles, *, ignore_sizes: bool = False) -> list[Problem]:
+def warned(files: BoxFiles, *, ignore_sizes: bool = False) -> list[ValidationError]:
     found = check_box_files(files, ignore_sizes=ignore_sizes)
     assert all(one.warning for one in found)
     return [*found]

