@@ -69,8 +69,6 @@ class ValidationError:
 
 
 # The former names, until all modules use the new ones. What is built without a code is "unspecified".
-Place = Location
-Problem = ValidationError
 
 
 class InvalidValue(ValueError):  # noqa: N818 - it becomes a ValidationError

@@ -36,11 +36,17 @@ def test_a_prepared_dataset_comes_with_the_lines_for_a_testenv(tmp_path: Path, c
 
 
 def test_streets_are_generated_in_the_size_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert (
-        ianvs("dataset", "prepare", "streets", "--train", 2, "--test", 1, "--size", 16, 32, "--out", tmp_path / "s")
-        == 0
-    )
-    printed(capsys.readouterr().out)
+    options = ("--train", 2, "--test", 1, "--size", 16, 32, "--out", tmp_path / "s")
+    assert ianvs("dataset", "prepare", "streets", *options) == 0
+    written = capsys.readouterr().out
+    domains = ["CS", "SYN", "CR"]
+    assert [line.split(": ")[:2] for line in written.splitlines()[:3]] == [
+        [domain, f"2 training and 1 test pictures, {number} classes, in {tmp_path}/s/{domain}"]
+        for domain, number in zip(domains, (8, 9, 10), strict=True)
+    ]
+    lines = yaml.safe_load(written.partition("# for testenv.yaml")[2])["dataset"]
+    assert lines["train_index"] == {domain: f"{tmp_path}/s/{domain}/train-index.txt" for domain in domains}
+    assert [len(lines["classes"][domain]) for domain in domains] == [8, 9, 10]
     assert (tmp_path / "s/SYN/test-index.txt").read_text() == "rgb/test/00000.png gt/test/00000_TrainIds.png\n"
 
 

@@ -34,7 +34,7 @@ def test_an_exception_is_a_row(tmp_path: Path, yaml: str) -> None:
 
 
 def test_a_case_that_hangs_is_ended(tmp_path: Path, yaml: str) -> None:
-    limits = "limits: {round_seconds: 1, grace_seconds: 0.2}"
+    limits = "limits: {round_seconds: 10, grace_seconds: 0.2}"  # a round of the other case needs far less
     hung, other = run(tmp_path, yaml, "import time; time.sleep(3600)", limits)
     assert hung.failure is not None
     assert (hung.failure.kind, len(hung.rounds), other.status) == ("timeout", 3, "finished")

@@ -252,7 +252,7 @@ def test_the_exam_the_plan_and_validate_say_which_was_taken(tmp_path, capfd):
 
 
 def test_a_layout_that_is_none_is_refused(tmp_path):
-    file = saved(tmp_path / "x.npz", np.zeros((6, 3, 9, 8), dtype=np.uint8))
-    exam = f"dataset: {{train_data: {file}, test_data: {file}, layout: CHW}}\nmetrics: [accuracy]"
+    saved(tmp_path / "x.npz", np.zeros((6, 3, 9, 8), dtype=np.uint8))
+    exam = "dataset: {train_data: ../x.npz, test_data: ../x.npz, layout: CHW}\nmetrics: [accuracy]"
     errors = errors_of(ianvs.plan, write_job(tmp_path / "job", hyperparameters="", testenv=exam))
-    assert [code for code, _ in errors] == ["invalid-choice"]
+    assert errors == [("invalid-choice", "job/testenv.yaml:2:64")]
