@@ -68,9 +68,6 @@ class ValidationError:
         return f"{self.location}: {self.message}" if self.location else self.message
 
 
-# The former names, until all modules use the new ones. What is built without a code is "unspecified".
-
-
 class InvalidValue(ValueError):  # noqa: N818 - it becomes a ValidationError
     """A value in a file that can't be used. A reader of the file adds the location."""
 
