@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import settings
@@ -30,6 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     RECORDER.update = config.getoption("--update-snapshots")
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    RECORDER.deselected.update(item.nodeid for item in items)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

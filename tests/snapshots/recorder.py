@@ -29,11 +29,13 @@ class Recorder:
 
     Attributes:
         update: Whether entries are written instead of compared.
+        deselected: Ids of tests that do not run, such as those marked `slow`: their entries stay.
         met: Entries by the id of the test; an entry has a line or two for each error.
     """
 
     def __init__(self) -> None:
         self.update = False
+        self.deselected: set[str] = set()
         self.met: dict[str, list[str]] = {}
 
     def record(self, errors: Sequence[Met]) -> None:
@@ -59,7 +61,11 @@ class Recorder:
         with FileLock(Path(tempfile.gettempdir()) / "ianvs-messages.lock"):
             entries.cache_clear()
             ran = {test.partition("[")[0] for test in self.met} if whole else set()
-            kept = {test: lines for test, lines in entries().items() if test.partition("[")[0] not in ran}
+            kept = {
+                test: lines
+                for test, lines in entries().items()
+                if test.partition("[")[0] not in ran or test in self.deselected
+            }
             merged = sorted((kept | self.met).items())
             FILE.write_text("".join("\n".join([_HEAD + test, *lines, "", ""]) for test, lines in merged if lines))
 
