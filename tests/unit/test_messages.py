@@ -9,7 +9,6 @@ from tests.snapshots.recorder import entries
 ROOT = Path(__file__).parents[2]
 WITHOUT_EXAMPLE = {
     "doubtful-ranking",
-    "doubtful-unit",
     "invalid-interpreter",
     "invalid-syntax",
     "job-in-progress",
