@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, Location, ValidationError, one_line
+from ianvs.base.errors import DataError, Location, ValidationError, first_line, one_line
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import Layout, arrays_listing
@@ -104,7 +104,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec) -> Listing:
     except DataError as error:
         raise SourceError([ValidationError.of(error, Location(path), "unreadable-data")]) from None
     except (ValueError, KeyError, OSError) as error:  # pyarrow's are among them
-        said = f"{reading.name} can't be read by pyarrow ({(str(error).splitlines() or [type(error).__name__])[0]})"
+        said = f"{reading.name} can't be read by pyarrow ({first_line(error)})"
         raise SourceError(
             [ValidationError(f"{said}. Write it again.", Location(path), code="unreadable-data")]
         ) from None

@@ -15,7 +15,7 @@ from ianvs.authoring.lora import FrozenBody, add_lora, fixed_names
 from ianvs.authoring.networks import body_and_head
 from ianvs.authoring.preprocessing import INTERPOLATIONS, published
 from ianvs.authoring.weight_files import digest_of_tensors, find_weights, fit
-from ianvs.base.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, first_line, require_known
 
 
 @dataclass
@@ -104,10 +104,9 @@ class BackboneChoice:
         try:
             network(torch.empty(2, *seen, device="meta"))
         except (RuntimeError, AssertionError, ValueError) as error:
-            why = (str(error).splitlines() or [type(error).__name__])[0]
             raise PluginError(
-                f"network '{name}' can't take pictures of {seen[1]}x{seen[2]} pixels ({why}). Set `picture_size` to "
-                "the side that it was made for, often 224.",
+                f"network '{name}' can't take pictures of {seen[1]}x{seen[2]} pixels ({first_line(error)}). "
+                "Set `picture_size` to the side that it was made for, often 224.",
                 code="refused-arguments",
             ) from error
 

@@ -49,7 +49,11 @@ def column_place(path: Path, name: str, line: int) -> Location:
     return Location(path, number, starts[names.index(name)] + 1 if known else 1)
 
 
+def yaml_text(name: str) -> str:
+    """A name as a yaml file has it: quoted where yaml would read something else."""
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
 def yaml_list(names: Sequence[str], limit: int = 12) -> str:
     """A list of columns as a testenv has it, quoted where yaml would read something else; cut after `limit`."""
-    quoted = [name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in names]
-    return f"[{one_line(quoted, limit)}]"
+    return f"[{one_line([yaml_text(name) for name in names], limit)}]"

@@ -1,18 +1,15 @@
 """What looks wrong in the numbers that segmentation masks hold."""
 
-import json
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import one_line
+from ianvs.exam.data.csv_headers import yaml_text
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.labels import IGNORED
 
 _LARGE = 0.2  # share of ignored pixels that is odd where a class occurs nowhere
 _MANY = 100  # classes without names, above which masks were hardly numbered by somebody
-_NO_TEXTS = frozenset(case for word in ("true", "false", "null") for case in (word, word.title(), word.upper()))
 _SHOWN = 20  # classes that a remedy lists
 
 
@@ -31,15 +28,15 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
         if _numbered(names):
             pairs = [f"background: {occurring[0]}", f"foreground: {IGNORED}"]
         else:  # all that occur: with the key, a number that it does not name is refused
-            pairs = [f"{_key(names[index])}: {index}" for index in occurring.tolist()]
-            pairs.append(f"{_key(absent[0] if absent else 'foreground')}: {IGNORED}")
+            pairs = [f"{yaml_text(names[index])}: {index}" for index in occurring.tolist()]
+            pairs.append(f"{yaml_text(absent[0] if absent else 'foreground')}: {IGNORED}")
         found["ignored classes"] = (
             f"{which}, and {share:.1%} of the pixels are ignored: {IGNORED} in a mask means no class, which is neither "
             f"learned nor scored. If {IGNORED} stands for a class, say so in the dataset: "
             f"`mask_values: {{{', '.join(pairs)}}}`."
         )
         if from_one:
-            numbers = one_line([f"{_key(name)}: {number}" for number, name in enumerate(names, start=1)], _SHOWN)
+            numbers = one_line([f"{yaml_text(name)}: {number}" for number, name in enumerate(names, start=1)], _SHOWN)
             found["ignored classes"] += (
                 f" If the masks number the classes from 1, so that {len(names)} is read as no class, write "
                 f"`mask_values: {{{numbers}}}`."
@@ -53,11 +50,6 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
             "lossy compression, such as JPEG: take the original masks."
         )
     return found
-
-
-def _key(name: str) -> str:
-    """A class name as a key of YAML."""
-    return name if re.fullmatch(r"[^\W\d][\w-]*( [\w-]+)*", name) and name not in _NO_TEXTS else json.dumps(name)
 
 
 def _numbered(names: tuple[str, ...]) -> bool:
