@@ -30,9 +30,17 @@ class GDumb(TorchLearner):
         self.due = {name: getattr(data, name) for name in ("round", "seed", "classes_seen", "mask", "task_masks")}
         return data.nothing()
 
+    def train(self, train_data, valid_data=None, **context):
+        super().train(train_data, valid_data, **context)
+        if self.due is not None:  # there is no network until it is asked
+            self.due["shape"] = self._shape
+            self.reset()
+            del self.network
+
     def learn(self, device):
         if self.due is not None:
             place = torch.device(device)
+            self._shape = self.due.pop("shape")
             known = {name: value.to(place) if torch.is_tensor(value) else value for name, value in self.due.items()}
             data = RoundData(self.memory.x, self.memory.y, device=place, prepare=self.prepare, **known)
             self.due = None

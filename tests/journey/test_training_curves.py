@@ -7,13 +7,11 @@ import pytest
 
 import ianvs
 from ianvs.api import export
-from ianvs.base.errors import PluginError
 from ianvs.cli import main
 from ianvs.results.exports.case_runs import case_runs
 from ianvs.results.exports.parquet_export import tables
 from ianvs.running import progress
 from ianvs.running.progress import PlainProgress, inside
-from ianvs.running.session.learner_messages import Progress, read
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -104,11 +102,3 @@ def test_the_same_words_follow_what_status_says():
     numbers = inside({"round": 2, "fraction": 0.353, "numbers": {"held_out_loss": 1.23456}})
     assert [part.strip() for part in numbers.split(",")] == ["", "35%", "held out loss 1.235"]
     assert inside({"round": 2, "doing": "evaluate"}) == ""
-
-
-@pytest.mark.parametrize(
-    "numbers", [{"loss": float("inf")}, {"x" * 41: 1.0}, {f"n{i}": 1.0 for i in range(13)}, {"loss": "low"}]
-)
-def test_a_learner_that_sends_something_else_is_refused(numbers):
-    with pytest.raises(PluginError, match="no Progress"):
-        read(Progress, {"round": 1, "fraction": 0.5, "numbers": numbers})

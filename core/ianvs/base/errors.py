@@ -147,6 +147,10 @@ class ExamRuleError(IanvsError):
     """A plugin reached for something that the rules of its exam hide from it."""
 
 
+class HiddenError(ExamRuleError, AttributeError):
+    """The same of an attribute: for `hasattr` it is not there."""
+
+
 def require_known(what: str, value: object, known: Iterable[object]) -> None:
     """Raise PluginError unless `value` is among `known`; `what`, such as "optimizer", says what these are."""
     names = [str(each) for each in known]

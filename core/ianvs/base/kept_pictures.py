@@ -56,23 +56,27 @@ class Picture:
     @property
     def size(self) -> tuple[int, int]:
         """(height, width), by the head of what is held."""
-        size: tuple[int, int] = self._opened(lambda image: (_shallow(image).height, image.width))
+        held = self._held if self._held is not None else self._read()
+        size: tuple[int, int] = self._opened(held, lambda image: (_shallow(image).height, image.width))
         return size
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
         """(H, W, 3) RGB, decoded anew each time."""
-        pixels: NDArray[np.uint8] = self._opened(lambda image: np.array(_shallow(image).convert("RGB"), np.uint8))
+
+        def decoded(image: Any) -> NDArray[np.uint8]:
+            return np.array(_shallow(image).convert("RGB"), np.uint8)
+
+        pixels: NDArray[np.uint8] = self._opened(self.held, decoded)
         return pixels
 
     def apart(self) -> "Picture":
         """The same, which keeps nothing else in memory."""
         return Picture(self.held, None, self.sha256)
 
-    def _opened(self, look: Any) -> Any:
+    def _opened(self, held: bytes | memoryview, look: Any) -> Any:
         from PIL import Image
 
-        held = self._held if self._held is not None else self._read()
         try:
             if bytes(held[: len(_ARRAY)]) == _ARRAY:
                 return look(Image.fromarray(np.load(BytesIO(held), allow_pickle=False)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -173,7 +172,6 @@ class RoundResult:
     memory_bytes: int | None = None
     adopted: bool = True  # False: model_eval kept the model of the round before
     gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
-    taken_from: str | None = None  # id of a case with fewer rounds that had trained this one
     remark: str = ""  # what the plugin says of how it went so far
     passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
     examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
@@ -181,8 +179,8 @@ class RoundResult:
     bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
     unscored: str = ""  # what the learner was not asked, where the exam asks for it, and why
     cut_answers: int = 0  # texts that were longer than is kept of one
-    sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
-    unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back
+    changed: str = ""  # what of the learner's state its examination has changed, by the name of an attribute
+    unsaved: str = ""  # of the last round: what objects that load what was saved do not bring back, in words
     curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # told: (share of it, value)
     told: int | None = None  # samples of a stream that had been told by its end; None: the exam tells as it hands over
     answer_seconds: float = 0.0  # of such a stream, before labels were told: not in train_seconds, but in eval_seconds
@@ -190,42 +188,9 @@ class RoundResult:
     stream_cpu_seconds: float = 0.0  # of processors, for both
 
 
-SEALING_VERSION = 2
-"""Of the rules by which exams are sealed. 1: a learner could write wherever the user can, but for closed files."""
-
-
-@dataclass(frozen=True)
-class Sealing:
-    """How the exam was kept from a learner.
-
-    how: "none" of an engine without processes, "handed" of plugins whose contract runs the case and gives them the
-    exam's files, or the job's `sealing`. copies: who gave its answers, "forks" of its process or "new processes",
-    which are thrown away, or "none" but itself. closed: whether the kernel closed the exam's files to it. missing: what
-    it was not kept from, by the name of a wall or in words. denied: what copies called in an audit that sealed ones
-    can't, and how often. version: of the rules.
-    """
-
-    how: str = "none"
-    copies: str = "none"
-    closed: bool = False
-    missing: tuple[str, ...] = ()
-    denied: tuple[tuple[str, int], ...] = ()
-    version: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "missing", tuple(self.missing))  # json has lists
-        object.__setattr__(self, "denied", tuple((name, count) for name, count in self.denied))
-
-    @classmethod
-    def weakest(cls, found: Iterable[Sealing]) -> Sealing:
-        """What can be said of all of `found`, such as the rounds of a case. Raises ValueError if there is none."""
-        every = tuple(found)
-        how = min((one.how for one in every), key=("none", "handed", "open", "audit", "normal", "strict").index)
-        copies = min((one.copies for one in every), key=("none", "forks", "new processes").index)
-        missing = tuple(sorted({name for one in every for name in one.missing}))
-        denied = sum((Counter(dict(one.denied)) for one in every), Counter[str]())
-        closed, version = all(one.closed for one in every), min(one.version for one in every)
-        return cls(how, copies, closed, missing, tuple(sorted(denied.items())), version)
+Doubt = Literal["", "changed", "unsaved"]
+"""Why answers may not be those of the model that was trained and saved: an examination has changed the learner, or what
+its save() wrote answers otherwise."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +217,7 @@ class CaseResult:
     measures: Mapping[str, Measure] = field(default_factory=dict)  # what its paradigm measures, by name
     # By score name, (G,): what each of G groups of the test samples says of the score after the last round.
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    sealing: Sealing = Sealing()
+    doubt: Doubt = ""
     damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
     # Of a stream that was answered before it was told, (N,) by name: "scores", "gains" over the stateless reference.
     stream: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)

@@ -19,7 +19,6 @@ import psutil
 
 from ianvs.base.errors import shown_path
 from ianvs.processes.engines.engine import usable_cores
-from ianvs.processes.sealing.landlock import landlock_version
 from ianvs.results.stored.provenance import output_of, version_of
 
 
@@ -72,8 +71,8 @@ def software_findings() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()}"
     yield Finding("ok", f"ianvs {version('ianvs')}, Python {platform.python_version()}, {system}")
     if sys.platform != "linux":
-        remedy = "Where exams have to be kept from learners, use Linux (docs/install.md)."
-        said = "each case starts a new Python, which is slower than on Linux, and nothing is sealed"
+        remedy = "Where there are many short cases, use Linux (docs/install.md)."
+        said = "each case starts a new Python, which is slower than on Linux"
         yield Finding("note", said, remedy)
     yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), looked())
     yield from package_findings({name: version_of(name) for name, _, _ in _OPTIONAL})
@@ -150,7 +149,6 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     yield from card_findings(driver, torch.get("cuda"), torch.get("cards", ()))
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
     yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")
-    yield from seal_findings(landlock_version())
 
 
 def memory_findings(total: float, available: float, limit: float | None) -> Iterator[Finding]:
@@ -193,18 +191,6 @@ def folder_findings(folder: Path, what: str, remedy: str) -> Iterator[Finding]:
         return
     said = f"{what}, {shown_path(folder)}, can be written; {room / _GB:.0f} GB are free"
     yield Finding("note", said, f"That is little. {remedy}") if room < _LITTLE_ROOM else Finding("ok", said)
-
-
-def seal_findings(version: int) -> Iterator[Finding]:
-    """version: of Landlock, 0 where there is none."""
-    if version:
-        yield Finding("ok", f"Landlock {version}: the kernel keeps exams closed to learners")
-    else:
-        remedy = (
-            "Linux 5.13 or later has it, unless it is switched off or the container forbids it. Without it learners "
-            "are kept apart by processes alone: fine for methods that you trust (docs/trust.md)."
-        )
-        yield Finding("note", "no Landlock: the kernel can't keep exams closed to learners", remedy)
 
 
 def _limit() -> float | None:

@@ -148,9 +148,10 @@ class Learner(Protocol):
     check it. `check_exam(**facts)`: raises an error that says why the plugin, as it was just built, can't take an exam
     (a size of pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of
     its own. A text that it returns is a warning. `adapts_in_testing = True` (class attribute): it learns while it is
-    tested. Without it, copies that are thrown away answer, so that predict() keeps nothing; with it the learner answers
-    itself, and its row is marked; it is asked once, when it is built. `detect_unseen(data, **context)`, (N,): what is
-    unlike all that was taught (ianvs.exam.paradigms.DetectsUnseen). `features(data, **context)`, (N, D): what its
+    tested: a second object that loads what save() wrote answers, and is gone afterwards. Without it the learner answers
+    itself, and a row whose state predict() changes is marked. It is asked once, when it is built.
+    `detect_unseen(data, **context)`, (N,): what is unlike all that was taught (ianvs.exam.paradigms.DetectsUnseen).
+    `features(data, **context)`, (N, D): what its
     answers are made from, for `linear_probe: true`. `scores(data, **context)`, (N, num_classes): what its answers are
     chosen by, the higher the likelier, -inf for never, for `task_scores: true`: the benchmark looks for the likeliest
     class of the sample's task, which the learner is not told. `teacher_forced(data, **context)`, (N, 3): of each

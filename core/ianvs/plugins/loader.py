@@ -7,10 +7,12 @@ it imports from its own folder are put aside again afterwards, so that another p
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint
@@ -22,11 +24,13 @@ from typing import Any, TypeVar, cast
 from ianvs.base.entry_points import entries, installed, whose
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
 from ianvs.base.package import PACKAGE
-from ianvs.plugins.authors_files import source_spec
+from ianvs.plugins.authors_files import kept_files, source_spec
 from ianvs.plugins.mode_switch import share_train
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
 ENTRY_POINTS = "ianvs.algorithms"
+_UNIQUE = "ianvs_plugin_"  # with it names of modules begin that are made from authors' files
+_MODULES = "modules"  # the folder of temporary files from which other processes import them
 
 T = TypeVar("T")
 
@@ -186,7 +190,7 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 
 
 def _imported(path: Path) -> Loaded:
-    unique = f"ianvs_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
+    unique = f"{_UNIQUE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
     spec = source_spec(unique, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
@@ -204,6 +208,33 @@ def _imported(path: Path) -> Loaded:
     sys.modules[unique] = module
     found._own_modules.pop(unique, None)
     return found
+
+
+@contextmanager
+def importable_by_others() -> Iterator[None]:
+    """Context manager: processes that are spawned within, such as those of `torch.multiprocessing.spawn`, can import
+    the files that `place_for_others` finds."""
+    folder = Path(tempfile.gettempdir()) / _MODULES
+    folder.mkdir(exist_ok=True)
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def place_for_others(module: str) -> None:
+    """Put an author's file that was imported as `module` where spawned processes find it, under the same name.
+
+    Without a folder that `importable_by_others` has made, and for what has a name that they know, nothing happens.
+    """
+    file = Path(tempfile.gettempdir(), _MODULES, f"{module}.py")
+    if not module.startswith(_UNIQUE) or not file.parent.is_dir() or file.exists():
+        return
+    path = str(sys.modules[module].__file__)
+    with suppress(OSError):  # it is gone since it was imported
+        content = kept_files().get(os.path.realpath(path)) or Path(path).read_bytes()
+        file.write_text(f"__file__ = {path!r}\nexec(compile({content!r}, __file__, 'exec'))\n")
 
 
 def _rivals(folder: Path) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 """Where a case runs, and how it is kept apart.
 
-From outside: `engines` (Engine, Task: inline, local, ray), `sealing` (Peer, ArrayWriter, confine), `isolated`
-(questions that a process of its own answers). Knows nothing of cases.
+From outside: `engines` (Engine, Task: inline, local, ray), `isolated` (questions that a process of its own answers),
+`interpreters` (objects in an interpreter of their own). Knows nothing of cases.
 """

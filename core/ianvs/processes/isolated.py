@@ -17,15 +17,13 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import IO, Any
 
 from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, start_python
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl, redirect
-from ianvs.processes.sealing.landlock import confine
 
 _TICK, _CONNECT_SECONDS = 0.5, 10.0
 _BOOT_SECONDS = 600.0  # of a process that starts: nothing of an author's runs yet, so it counts towards no limit
@@ -42,19 +40,16 @@ class Unanswered(Exception):  # noqa: N818 - it is told as a problem of the auth
 class Isolated:
     """Answers one question after another. Who ends it, or never ends, does so for itself: the next has another process.
 
-    closed: folders that it can't open, but for those in `opened`, where the kernel can see to that. environment:
-    variables that it has in place of ours. engine: asked, whenever a process is needed, for an open engine that forks
-    it; without one, or for None, python is started.
+    environment: variables that it has in place of ours. engine: asked, whenever a process is needed, for an open engine
+    that forks it; without one, or for None, python is started.
     """
 
     def __init__(
         self,
-        closed: Sequence[Path] = (),
-        opened: Sequence[Path] = (),
         environment: Mapping[str, str] | None = None,
         engine: Callable[[], Engine | None] = lambda: None,
     ) -> None:
-        self._confined, self._environment, self._engine = (closed, opened), environment or {}, engine
+        self._environment, self._engine = environment or {}, engine
         self._process: _Process | None = None
 
     def ask(self, function: str, question: object, seconds: float) -> Any:
@@ -89,7 +84,6 @@ class Isolated:
         engine = self._engine()
         process = _spawned(self._environment) if engine is None else _forked(engine, self._environment)
         try:
-            _send(process, self._confined)
             _received(process, _BOOT_SECONDS)
         except BaseException:
             process.end()
@@ -120,9 +114,6 @@ def answer_at(address: str, _: Reporter) -> None:
 
 
 def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
-    closed, opened = pickle.load(questions)
-    if closed:
-        confine(closed, opened)
     answers.write(b"[]\n")  # ready
     answers.flush()
     while True:

@@ -150,7 +150,7 @@ class CaseStore:
     @contextmanager
     def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
         """A folder to fill, which becomes round `index` as a whole; then the model of the round before is let go."""
-        for name in ("scores", SIMILARITIES):  # they were of other rounds
+        for name in ("scores", SIMILARITIES, _ANSWERED):  # they were of other rounds
             remove(self.folder(case_id) / name)
         before = self._read_round(case_id, index - 1) if index else None
         with replace_folder(self.round_folder(case_id, index)) as folder:
@@ -291,18 +291,10 @@ class CaseStore:
             remove(path)
         # The plugin's own place is emptied and stays: its process may write there and nowhere else.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
-        for name in ("rounds", "scores", "rungs", SIMILARITIES, ANSWERS, "result.json"):
+        for name in ("rounds", "scores", "rungs", SIMILARITIES, ANSWERS, _ANSWERED, "result.json"):
             remove(self.folder(case_id) / name)
         for path in inside:
             remove(path)
-
-    def own(self, link: str, case_id: str) -> None:
-        """Remember that `case_id` holds the model that the chain's `link` determines."""
-        write_atomic(self.root / ".lineage" / link, case_id.encode())
-
-    def owner(self, link: str) -> str | None:
-        """The case that `own` named; None if nobody has."""
-        return _read_id(self.root / ".lineage" / link)
 
     # --- scores -------------------------------------------------------------------------------------------------
 
@@ -364,6 +356,22 @@ class CaseStore:
         except Timeout:
             return found
 
+    # --- answered ---------------------------------------------------------------------------------------------------
+
+    def note_answered(self, case_id: str, facts: Mapping[str, object]) -> None:
+        """All is answered; what `finish` will be told once it is scored."""
+        self._write(case_id, _ANSWERED, facts)
+
+    def answered(self, case_id: str) -> dict[str, Any] | None:
+        """What `note_answered` was told, of rounds that can be believed; None: something has to be answered yet."""
+        try:
+            found = self._read(case_id, _ANSWERED)
+        except DamagedError:
+            return None
+        if found is None or self.broken_round(case_id) is not None:
+            return None
+        return {name: value for name, value in found.items() if name != "digest"}
+
     # --- the end ------------------------------------------------------------------------------------------------
 
     def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
@@ -383,7 +391,8 @@ class CaseStore:
         whole = {name: record for name, record in records.items() if record is not None}
         if not pack(folder, f"{case_id}/result.json", told, whole):
             self._write(case_id, "result.json", told)
-        (folder / "running.json").unlink(missing_ok=True)
+        for name in ("running.json", _ANSWERED):
+            (folder / name).unlink(missing_ok=True)
 
     def unpack(self, case_id: str) -> None:
         """Give a case at rest its files back, as far as they can be believed: something is to be done to it."""
@@ -484,6 +493,7 @@ class CaseStore:
         write_sealed(self.folder(case_id) / name, f"{case_id}/{name}", value)
 
 
+_ANSWERED = "answered.json"
 _PACKED = ("seal", "records", "answers")  # of a result.json at rest
 
 

@@ -19,7 +19,7 @@ from ianvs.base.errors import DamagedError
 from ianvs.store.files import replace_folder, write_json
 from ianvs.store.sealed import as_record, checked, read_sealed, write_sealed
 
-_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests", "notes", "shape", "sheets")
+_LISTS = ("classes", "rounds", "tests", "notes", "shape", "sheets")
 
 _SHOWN_BEFORE = {"segmentation": "label pictures", "conversation": "replies"}
 
@@ -34,8 +34,6 @@ class ExamRecord:
     rounds: tuple[str, ...]
     tests: tuple[str, ...]
     rules: Mapping[str, object]
-    round_digests: tuple[str, ...]  # of the content of each round
-    test_digests: tuple[str, ...]  # of the content of each sheet: what is asked together
     round_classes: tuple[tuple[int, ...], ...]  # class indices taught in each round
     test_classes: tuple[tuple[int, ...], ...]  # class indices of each test set
     test_earlier: tuple[tuple[int, ...] | None, ...]  # those taught before the test set's own round, if it has one

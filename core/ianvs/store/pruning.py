@@ -37,7 +37,7 @@ class Prunable:
 def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
     """wanted: ids of cases that a job has; all others are lost."""
     traces = defaultdict[str, list[Path]](list)
-    for path in (*store.root.glob(".names/*"), *store.root.glob(".lineage/*")):
+    for path in store.root.glob(".names/*"):
         traces[path.read_text(errors="replace")].append(path)
     for folder in sorted(store.root.glob("[!.]*")):
         if folder.name not in wanted:

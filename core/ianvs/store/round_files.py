@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ianvs.base.digests import noted, sealed_text
-from ianvs.base.types import Asked, Predictions, RoundResult, Sealing
+from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.store.answer_files import write_predictions
 from ianvs.store.sealed import as_record
 
@@ -71,8 +71,7 @@ class RoundFolder:
         write_predictions(self.folder / "predictions.npz", predictions, stream)
         told = [one.told(self.model) for one in modules]
         files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
-        sealing = None if result.sealing is None else vars(result.sealing)
-        stored = {**vars(result), "sealing": sealing, "modules": told, "files": files, "after": self.after}
+        stored = {**vars(result), "modules": told, "files": files, "after": self.after}
         # The folder is not in its place yet, so that this need not be atomic.
         (self.folder / "round.json").write_text(sealed_text(stored, self.name))
 
@@ -84,10 +83,9 @@ class RoundFolder:
 
 def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
     """From the content of round.json, which lies at `path`. Raises DamagedError."""
-    scores, sealing = stored["gate_scores"], stored.get("sealing")
+    scores = stored["gate_scores"]
     facts = {
         **stored,
-        "sealing": None if sealing is None else as_record(Sealing, sealing, path),
         "gate_scores": None if scores is None else tuple(scores),
         "examined": tuple(tuple(when) for when in stored["examined"]),
         "curves": {name: tuple(map(tuple, points)) for name, points in stored.get("curves", {}).items()},

@@ -243,6 +243,8 @@ EVERY = {**CLASSIFIERS, **TOLD_THE_TASK, **TRANSFORMERS, **SEGMENTERS, **SHAPES,
 
 
 def weights(learner: Any) -> list[torch.Tensor]:
+    if not hasattr(learner, "network"):  # it is trained when it is asked
+        learner.learn("cpu")
     return [w.detach().clone() for w in learner.network.state_dict().values()]
 
 

@@ -56,7 +56,7 @@ def _interpreter(folder: Path) -> Path:
     """An environment of this Python that has numpy, and nothing else of ours: neither ianvs nor torch is told to it."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     [packages] = folder.glob("lib/python*/site-packages")
-    for path in Path(numpy.__file__).parents[2].glob("numpy*"):
+    for path in Path(numpy.__file__).parents[1].glob("numpy*"):
         (packages / path.name).symlink_to(path)
     return folder / "bin" / "python"
 
@@ -95,19 +95,6 @@ def test_both_have_the_same_score(tmp_path: Path) -> None:
     first, second = frame["accuracy"]
     assert len(frame) == 2
     assert first == second > 0.8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "attack",
-    ["open('/tmp/left-behind', 'w')", "os.fork()", "__import__('socket').socket()"],
-    ids=["file", "fork", "net"],
-)
-def test_a_copy_is_shut_in(tmp_path: Path, attack: str) -> None:
-    [result] = ianvs.run(_job(tmp_path, attack=attack, both=False))
-    assert result.status == "failed"
-    assert any(error in str(result.failure) for error in ("PermissionError", "Read-only file system"))
-    assert not Path("/tmp/left-behind").exists()
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ from PIL import Image
 
 import ianvs
 from ianvs.cli.command_line import main
+from ianvs.exam.data import lazy_column
 from ianvs.exam.data.cache_entries import cache_entries
 from ianvs.running.scheduler.case_loop import Listener
-from ianvs.running.session import lent_rows, row_server
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.families import family
@@ -110,8 +110,9 @@ CASES = {
     "threads": (FINETUNE, "Finetune", "", folders_of_classes, TWO, "threads: 2"),
     "inline": (READS + OF_CLASSES, "Reads", "", folders_of_classes, TWO, "engine: inline"),
     "every way": (READS + OF_CLASSES, "Reads", "", folders_of_classes, TWO, "threads: 2"),
-    "new processes": (
-        READS + OF_CLASSES, "Reads", "", folders_of_classes, TWO, "sealing: strict"
+    "second objects": (
+        edited(READS, "class Reads:", "class Reads:\n    adapts_in_testing = True\n") + OF_CLASSES, "Reads", "",
+        folders_of_classes, TWO, "",
     ),
     "transformed": (
         READS + OF_CLASSES, "Reads", "", folders_of_classes, "{name: domain-incremental, rotation: [0, 30]}", ""
@@ -194,12 +195,12 @@ def test_a_file_that_changes_while_cases_run_ends_them_with_a_message(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [0, 1 << 30])
-def test_columns_that_are_too_large_to_be_written_down_are_the_same_row_by_row(tmp_path, monkeypatch, kept):
-    """Inline, where the limits of both sides can be set."""
+def test_large_columns_that_are_read_row_by_row_are_the_same(tmp_path, monkeypatch, kept):
+    """Inline, where the limits can be set."""
     source, name, more, make, scenario, job = CASES["inline"]
     dataset = make(tmp_path / "data")
-    _, said = answers(tmp_path / "written", "decoded", source, name, more, dataset, scenario, job)
-    monkeypatch.setattr(row_server, "LENT", 0)
-    monkeypatch.setattr(lent_rows, "_KEPT", kept)
-    _, again = answers(tmp_path / "lent", "decoded", source, name, more, dataset, scenario, job)
+    _, said = answers(tmp_path / "whole", "decoded", source, name, more, dataset, scenario, job)
+    monkeypatch.setattr(lazy_column, "LARGE", 0)
+    monkeypatch.setattr(lazy_column, "_KEPT", kept)
+    _, again = answers(tmp_path / "rows", "decoded", source, name, more, dataset, scenario, job)
     assert said == again

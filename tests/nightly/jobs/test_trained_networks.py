@@ -1,4 +1,4 @@
-"""Weights from elsewhere, by way of a job: sealed learners, a remark on the leaderboard, small files of cases."""
+"""Weights from elsewhere, by way of a job: a remark on the leaderboard, small files of cases."""
 
 from __future__ import annotations
 

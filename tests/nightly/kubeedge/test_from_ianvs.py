@@ -61,7 +61,7 @@ def test_it_runs_beside_another_sedna_and_writes_nothing_outside(
     assert header[: len(theirs)] == theirs
     assert first[:2] == ["1", "nearest_mean"]
     assert (tmp_path / "ws" / first[theirs.index("url")] / "result.json").is_file()
-    assert all("unsealed" in row.status for row in results.leaderboard.rows)
+    assert all("contract ianvs" in row.status for row in results.leaderboard.rows)
     again = ianvs.run(job, workspace=tmp_path / "ws")
     assert (again.ran, [dict(r.metrics) for r in again]) == (0, [dict(r.metrics) for r in results])
     assert ianvs.load_results(tmp_path / "ws", "from_ianvs").contract == "ianvs"

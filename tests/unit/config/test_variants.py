@@ -350,3 +350,16 @@ def test_a_relative_workspace_is_below_the_working_directory_wherever_the_job_fi
     from ianvs.config import load_job
 
     assert load_job(files.folder / "job.yaml", environment={}).workspace == elsewhere / "results"
+
+
+@pytest.mark.parametrize("how", ["normal", "audit", "open"])
+def test_the_sealing_of_earlier_versions_is_accepted_with_a_warning(files, how):
+    files.change("job.yaml", "  test_object:", f"  sealing: {how}\n  test_object:")
+    [(code, place)] = files.warnings()
+    assert (code, place.partition(":")[0]) == ("no-effect", "job.yaml")
+
+
+def test_strict_sealing_is_refused_until_it_can_be_kept(files):
+    files.change("job.yaml", "  test_object:", "  sealing: strict\n  test_object:")
+    [(code, place)] = files.errors()
+    assert (code, place.partition(":")[0]) == ("invalid-choice", "job.yaml")

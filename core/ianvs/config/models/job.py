@@ -254,9 +254,8 @@ class JobSettings(PlacedSpec):
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False
-    # How the exam is kept from learners; strict: new processes give all answers. audit: the copies that answer may do
-    # what they like, and what sealed ones could not is told. open: learners and copies may, and write anywhere.
-    sealing: Literal["normal", "strict", "audit", "open"] = "normal"
+    # Whether learners are kept from the exam by more than views.
+    sealing: Literal["off", "normal", "audit", "open", "strict"] = "off"
 
     def __post_init__(self) -> None:
         """A search that does not say what it may see sees no run that is reported, where there are several seeds."""
@@ -278,8 +277,20 @@ class JobFile(JobSettings, _Links):
     # Of algorithms under `contract: ianvs`: where their processes work; None: told by the paths in this file.
     working_directory: FolderPath = None
 
+    def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+        yield from super().remarks(given)
+        if "sealing" in given and self.sealing not in ("off", "strict"):
+            message = f"`sealing: {self.sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
+            yield Slip(message, ("sealing",), key=False, code="no-effect")
+
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
+        if at(data, "sealing") == "strict":
+            message = (
+                "`sealing: strict` can't be kept by this version: it comes back as a sandbox. Take it out where the "
+                "authors of the algorithms are trusted, or run the job with ianvs 0.2 (docs/trust.md)."
+            )
+            yield Slip(message, ("sealing",), key=False, code="invalid-choice")
         algorithms = list(entries(data, "test_object", "algorithms"))
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")

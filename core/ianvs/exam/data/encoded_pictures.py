@@ -126,6 +126,9 @@ class EncodedPictures:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __reduce__(self) -> Any:
+        return EncodedPictures, (self.folder,)
+
     @cached_property
     def _names(self) -> NDArray[np.uint8]:
         return np.memmap(self.folder / "names", np.uint8, "r")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -16,6 +18,8 @@ from ianvs.exam.data.dataset import Positions, Samples, Transform
 from ianvs.exam.data.encoded_pictures import Coding, encoded_in
 from ianvs.exam.data.listing import column
 
+_LONG = 1 << 16  # bytes of positions that are pickled as they are
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -24,6 +28,10 @@ class Rows:
     values: NDArray[Any]
     positions: Positions
     transform: Transform | None = None
+
+    def __reduce__(self) -> Any:
+        """For another process: a memory map is opened there by its path."""
+        return Rows, (_reopenable(self.values), _reopenable(self.positions), self.transform)
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """A copy of all rows, or of `rows`."""
@@ -68,11 +76,61 @@ class Part:
         return Rows(getattr(self.samples, name), self.positions, self.transform if name == "x" else None)
 
 
+def _reopenable(values: NDArray[Any]) -> Any:
+    """An array for a pickle: of a memory map its place."""
+    if not _is_map(values):
+        return values
+    owner: Any = values if isinstance(values, np.memmap) else values.base
+    return _MapOf(os.fspath(owner.filename), owner.dtype.str, owner.shape, owner.offset)
+
+
+def _is_map(values: NDArray[Any]) -> bool:
+    """Whether it is a whole file, or the same memory as one."""
+    owner = values if isinstance(values, np.memmap) else values.base
+    return isinstance(owner, np.memmap) and bool(owner.filename) and owner.shape == values.shape
+
+
+class _MapOf:
+    """Is a memory map once it was pickled and read again."""
+
+    def __init__(self, *where: Any) -> None:
+        self._where = where
+
+    def __reduce__(self) -> Any:
+        return _map_of, self._where
+
+
+def _map_of(path: str, dtype: str, shape: tuple[int, ...], offset: int) -> NDArray[Any]:
+    return np.memmap(path, dtype, "r", offset, shape).view(np.ndarray)
+
+
 class Column:
     """The same column of one part after the other, or of all of them in an `order` of their own."""
 
     def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
         self._parts, self._order = tuple(parts), order
+
+    def __reduce__(self) -> Any:
+        return Column, (self._parts, None if self._order is None else _reopenable(self._order))
+
+    @property
+    def opens_by_path(self) -> bool:
+        """Whether a pickle of it holds no samples: all of them lie in files."""
+        return all(encoded_in(one.values) is not None or _is_map(one.values) for one in self._parts)
+
+    def placed(self, folder: Path, name: str) -> Column:
+        """The same with long lists of positions in files below `folder`, which a pickle then does not hold."""
+
+        def kept(values: Positions, number: int) -> Positions:
+            if values.nbytes <= _LONG:
+                return values
+            path = folder / f"{name}-{number}.npy"
+            np.save(path, values)
+            found: Positions = np.load(path, mmap_mode="r")
+            return found
+
+        parts = [replace(one, positions=kept(one.positions, i)) for i, one in enumerate(self._parts, start=1)]
+        return Column(parts, None if self._order is None else kept(self._order, 0))
 
     def __len__(self) -> int:
         return sum(len(part.positions) for part in self._parts)
@@ -123,6 +181,17 @@ class Column:
         return self._parts[0].gather(rows) if found is None else found
 
 
+class StoredColumn(Protocol):
+    """(N, ...) rows that lie elsewhere."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
+
+
 class Held:
     """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
 
@@ -147,12 +216,14 @@ class Held:
 class LazyColumn(Protocol):
     """(N, ...) rows that are read, and perhaps decoded, when they are asked for, up to `close`.
 
-    workers: threads that `gather` takes, or that may each call `read`.
+    workers: threads that `gather` takes, or that may each call `read`. opens_by_path: whether a pickle of it holds no
+    samples, since all of them lie in files.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     workers: int
+    opens_by_path: bool
 
     @property
     def nbytes(self) -> int: ...
@@ -179,8 +250,10 @@ class Picked:
         self.shape: tuple[int, ...]
         self.dtype: np.dtype[Any]
         self.workers: int
+        self.opens_by_path: bool
         if is_lazy(column):
             self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
+            self.opens_by_path = column.opens_by_path
 
     @property
     def nbytes(self) -> int:
@@ -200,7 +273,7 @@ class Picked:
         """It is the column's own end that counts."""
 
 
-ColumnData = Column | Held | Picked | LazyColumn
+ColumnData = Column | Held | Picked | LazyColumn | StoredColumn
 
 
 def columns_of(

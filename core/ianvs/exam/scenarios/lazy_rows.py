@@ -6,6 +6,7 @@ Whatever else is done with it is done with all of its rows, decoded.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.context import get_spawning_popen
 from typing import Any, Self
 
 import numpy as np
@@ -64,7 +65,11 @@ class LazyRows(Tensor):
         return self.decoded()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.decoded().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+        """For a process that is being spawned, such as a worker of a DataLoader, what decodes rows there; for all else,
+        such as a file, the rows themselves."""
+        if get_spawning_popen() is None or not self._column.opens_by_path:
+            return self.decoded().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+        return LazyRows, (self._column, self._order)
 
     def _taken(self, places: Positions) -> Tensor:
         """Those rows, in memory."""

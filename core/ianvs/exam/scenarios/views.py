@@ -6,15 +6,19 @@ names (which often tell the class), and the data of a round that is over.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ianvs.base.errors import ExamRuleError, PluginError
+from ianvs.base.errors import ExamRuleError, HiddenError, PluginError
+from ianvs.exam.data.lazy_column import reopened
 from ianvs.exam.data.parts import ColumnData, Picked, is_lazy
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ class _View:
         self._columns = dict(columns)
         self._gathered: dict[str, NDArray[Any]] = {}
         self._resident: dict[tuple[str, str], torch.Tensor] = {}
+        self._folder: Path | None = None  # of what other processes open
+        self._elsewhere = False  # whether this is a copy in another process
 
     @property
     def x(self) -> NDArray[Any]:
@@ -47,6 +53,8 @@ class _View:
     def close(self) -> None:
         """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
         self._open = False
+        if self._folder is not None and not self._elsewhere:
+            shutil.rmtree(self._folder, ignore_errors=True)
         for column in self._columns.values():
             if is_lazy(column):
                 column.close()
@@ -54,16 +62,21 @@ class _View:
         self._gathered.clear()
         self._resident.clear()
 
-    def __getstate__(self) -> dict[str, object]:
-        """Of a copy or a pickle: while the view is open, it would outlive it."""
-        if self._open:
-            raise ExamRuleError(
-                f"what a learner is handed can't be copied or pickled whole: {self._over}", code="broken-rule"
-            )
-        return self.__dict__.copy()
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, such as a worker of a DataLoader: it opens what is large by its path.
+
+        The copy ends when the view does.
+        """
+        state = {**vars(self), "_gathered": {}, "_resident": {}, "_elsewhere": True}
+        if self._open and not self._elsewhere:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="view-"))
+            columns = {name: reopened(column, self._folder, name) for name, column in self._columns.items()}
+            state |= {"_columns": columns, "_folder": self._folder}
+        return state
 
     def _require_open(self) -> None:
-        if not self._open:
+        if not self._open or (self._elsewhere and self._folder is not None and not self._folder.exists()):
             raise ExamRuleError(self._over, code="broken-rule")
 
     def _require_batches(self, batch_size: int) -> None:
@@ -206,6 +219,13 @@ class TrainView(_View):
         self._parts: list[_View] = []
         self.whole = self if whole is None else whole
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Passes of another process are not counted: the view that it was made of was handed out once."""
+        return {**super().__getstate__(), "_parts": [], "_allowed": None, "whole": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, whole=self)
+
     @property
     def passes(self) -> int:
         return self._loaders + int(any(self._taken.values()))
@@ -264,7 +284,7 @@ class TrainView(_View):
     def y(self) -> NDArray[Any]:
         """(N,) int64 class indices (-1: withheld), uint8 label pictures (N, height, width), or (N,) texts."""
         if not self._labelled:
-            raise ExamRuleError(
+            raise HiddenError(
                 "labels are hidden in the stages of continual pre-training: learn from `.x` alone. "
                 "A copy gets labels when it is adapted to a downstream task.",
                 code="broken-rule",
@@ -317,12 +337,12 @@ class TestView(_View):
     @property
     def y(self) -> NoReturn:
         """Hidden."""
-        raise ExamRuleError("labels of a test set are hidden; predict() gives them.", code="broken-rule")
+        raise HiddenError("labels of a test set are hidden; predict() gives them.", code="broken-rule")
 
     @property
     def ids(self) -> NoReturn:
         """Hidden: a file name often tells the class or the domain."""
-        raise ExamRuleError(
+        raise HiddenError(
             "names of a test set's samples are hidden, since they often tell the class; use `.x`.", code="broken-rule"
         )
 
@@ -419,7 +439,7 @@ class Told(_View):
     def _told(self, kind: str) -> NDArray[Any]:
         self._require_open()
         if kind != self.kind:
-            raise ExamRuleError(
+            raise HiddenError(
                 f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `feedback: {self.kind}` in the "
                 "testenv's `prequential`. `.kind` says which.",
                 code="broken-rule",

@@ -176,16 +176,16 @@ class Engine(ABC):
     tests/contract/engines.
 
     slots: how many tasks run at a time. gpus: cards among which the caller distributes tasks, by their environment; ()
-    if the engine assigns cards itself. isolates: whether tasks have separate processes. seals: whether a task may
-    fork the processes that keep the exam from its learner; if not, learners run in the task's own process. elsewhere:
-    whether tasks run on machines that the engine finds, and of which nothing is known here.
+    if the engine assigns cards itself. isolates: whether tasks have separate processes. forks: whether a task begins
+    with what is imported already. elsewhere: whether tasks run on machines that the engine finds, and of which nothing
+    is known here.
     """
 
     slots: int
     gpus: tuple[int | str, ...] = ()
     isolates: ClassVar[bool] = True
     elsewhere: ClassVar[bool] = False
-    seals: bool = True
+    forks: bool = False
 
     @abstractmethod
     def submit(self, task: Task) -> None:

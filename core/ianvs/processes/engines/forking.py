@@ -111,7 +111,11 @@ class ForkEngine(Engine):
                         )
                     self._gone = True
                     break
-                event: Event = pickle.loads(message)
+                event: object = None
+                with contextlib.suppress(Exception):  # a task may write there what is no event
+                    event = pickle.loads(message)
+                if not isinstance(event, Event):
+                    continue
                 self._ready = True
                 if event.key:
                     self._follow(event)

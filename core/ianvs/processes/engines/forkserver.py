@@ -5,13 +5,13 @@ Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report 
 
 import contextlib
 import gc
+import itertools
 import os
 import pickle
 import select
 import shutil
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ from ianvs.processes.engines.forked import (
     log_to,
     prctl,
 )
-from ianvs.processes.engines.temporary import own_folder, sweep
+from ianvs.processes.engines.temporary import own_folder, own_folders, socket_folder, sweep, use_folders
 from ianvs.processes.proc import end_below
 
 
@@ -61,7 +61,9 @@ class _Server:
         self.channel = channel
         self.children: dict[int, str] = {}
         self.folder = own_folder()  # of the temporary files of all children
-        self.folders: dict[int, str] = {}  # of each, by process id
+        self.sockets = socket_folder()
+        self.numbers = itertools.count()
+        self.folders: dict[int, tuple[str, str | None]] = {}  # of each, by process id
         self.logs: dict[int, CappedLog] = {}
         self.started = 0
         self.printing: set[int] = set()  # those whose log may still get something
@@ -103,7 +105,7 @@ class _Server:
             _signal_group(pid, number)
 
     def start(self, task: Task) -> None:
-        folder = tempfile.mkdtemp(dir=self.folder)
+        folder, sockets = own_folders(next(self.numbers), self.folder, self.sockets)
         log = None if task.log is None else CappedLog(task.log, task.secrets)
         self.started += 1
         if self.started == MANY_TASKS:
@@ -116,13 +118,13 @@ class _Server:
             signal.set_wakeup_fd(-1)
             os.close(self.wake)
             os.close(self.waker)
-            live(lambda: _child(task, self.channel, folder, log, parent))
+            live(lambda: _child(task, self.channel, (folder, sockets), log, parent))
         if log is not None:
             os.close(log.writer)
             self.logs[pid] = log
             self.printing.add(pid)
         self.children[pid] = task.key
-        self.folders[pid] = folder
+        self.folders[pid] = folder, sockets
         with contextlib.suppress(OSError):  # in the child too: whoever comes first
             os.setpgid(pid, pid)
 
@@ -142,7 +144,8 @@ class _Server:
             if pid in self.logs:
                 self.logs.pop(pid).close()
                 self.printing.discard(pid)
-            shutil.rmtree(self.folders.pop(pid), ignore_errors=True)
+            for folder in filter(None, self.folders.pop(pid)):
+                shutil.rmtree(folder, ignore_errors=True)
             self.send(Event(key, "ended", os.waitstatus_to_exitcode(status)))
 
     def end_all(self) -> None:
@@ -155,10 +158,13 @@ class _Server:
                 self.children.pop(pid, None)
             time.sleep(0.005)
         end_below(os.getpid(), self.children)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in filter(None, (self.folder, self.sockets)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | None, parent: int) -> None:
+def _child(
+    task: Task, channel: socket.socket, folders: tuple[str, str | None], log: CappedLog | None, parent: int
+) -> None:
     os.setpgid(0, 0)
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:  # it died before that: this process would keep the channel open for ever
@@ -171,8 +177,8 @@ def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | Non
     log_to(os.open(os.devnull, os.O_WRONLY) if log is None else log.writer)
     with contextlib.suppress(OSError):  # when the machine runs out of memory, a case ends and not the supervisor
         Path("/proc/self/oom_score_adj").write_text("500")
-    os.environ.update({"TMPDIR": folder, **task.environment})
-    tempfile.tempdir = folder
+    use_folders(*folders)
+    os.environ.update(task.environment)
 
     def send(event: Event) -> None:
         with contextlib.suppress(OSError):

@@ -11,15 +11,15 @@ from ianvs.processes.engines.spawning import SpawnEngine
 class LocalEngine(Engine):
     """Runs tasks on this machine, each in a process of its own.
 
-    start: "fork" needs Linux: a task begins within milliseconds, and may seal its exam (docs/trust.md). "spawn" runs
-    on macOS and Windows, too: each task starts a python and imports what it needs, seconds with torch, and nothing is
-    sealed. Without it, whichever is better here. Without `jobs`, as many tasks run as the cores carry.
+    start: "fork" needs Linux: a task begins within milliseconds. "spawn" runs on macOS and Windows, too: each task
+    starts a python and imports what it needs, seconds with torch. Without it, whichever is better here. Without `jobs`,
+    as many tasks run as the cores carry.
     """
 
     def __init__(self, workload: Workload, start: Literal["fork", "spawn"] | None = None) -> None:
         forks = start == "fork" or (start is None and platform.system() == "Linux")
         self._engine: Engine = ForkEngine(workload) if forks else SpawnEngine(workload)
-        self.slots, self.gpus, self.seals = self._engine.slots, self._engine.gpus, self._engine.seals
+        self.slots, self.gpus, self.forks = self._engine.slots, self._engine.gpus, forks
 
     def submit(self, task: Task) -> None:
         self._engine.submit(task)

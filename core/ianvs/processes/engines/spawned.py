@@ -10,6 +10,7 @@ from typing import BinaryIO, NoReturn
 
 from ianvs.processes.engines.engine import Event, TaskReporter, call_target, preload_modules
 from ianvs.processes.engines.forked import CHILD_SUBREAPER, live, log_to, prctl
+from ianvs.processes.engines.temporary import use_folders
 
 MARK = "IANVS_TASK"
 """A variable in the environment of a task's process, and so of all that it starts, with a value for each task."""
@@ -50,7 +51,8 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
             while message:
                 message = message[events.write(message) :]
 
-    preload, task = pickle.load(orders)
+    preload, task, folders = pickle.load(orders)
+    use_folders(*folders)
     reporter = TaskReporter(task.key, tell)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     signal.signal(signal.SIGTERM, reporter.ask)

@@ -4,19 +4,18 @@ docs/decisions/001-engine.md says why not multiprocessing. What a task starts is
 """
 
 import contextlib
+import itertools
 import os
 import pickle
 import shutil
 import subprocess
-import tempfile
 import threading
 import uuid
-from pathlib import Path
 
 from ianvs.processes.engines.capped_log import BLOCK, CappedFile
 from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, start_python, thread_limits
 from ianvs.processes.engines.spawned import MARK, end_marked
-from ianvs.processes.engines.temporary import own_folder, sweep
+from ianvs.processes.engines.temporary import own_folder, own_folders, socket_folder, sweep
 
 _KILLED = -9  # as a process that SIGKILL has ended; on Windows there is no such status
 _PATIENCE = 5.0  # seconds for the pipes of a process that is gone
@@ -25,18 +24,18 @@ _PATIENCE = 5.0  # seconds for the pipes of a process that is gone
 class SpawnEngine(Engine):
     """See spawned.py for a task's side. It asks the operating system for pipes and processes alone."""
 
-    seals = False
-
     def __init__(self, workload: Workload) -> None:
         self.slots, self.gpus = workload.slots, workload.gpus
         self._workload = workload
         self._children: dict[str, _Child] = {}
         self._events = Mailbox()
         sweep()
-        self._folder = own_folder()  # of the temporary files of all tasks
+        self._folder, self._sockets = own_folder(), socket_folder()  # of the temporary files of all tasks
+        self._numbers = itertools.count()
 
     def submit(self, task: Task) -> None:
-        self._children[task.key] = _Child(task, self._workload, self._folder, self._events)
+        folders = own_folders(next(self._numbers), self._folder, self._sockets)
+        self._children[task.key] = _Child(task, self._workload, folders, self._events)
 
     def events(self, timeout: float) -> list[Event]:
         found = self._events.take(timeout)
@@ -54,17 +53,18 @@ class SpawnEngine(Engine):
             child.kill()
         for child in self._children.values():
             child.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        for folder in filter(None, (self._folder, self._sockets)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Child:
-    def __init__(self, task: Task, workload: Workload, folder: Path, events: Mailbox) -> None:
+    def __init__(self, task: Task, workload: Workload, folders: tuple[str, str | None], events: Mailbox) -> None:
         self._task, self._preload, self._events = task, workload.preload, events
         self._mark = uuid.uuid4().hex
-        self._folder = tempfile.mkdtemp(dir=folder)
+        self._folders = folders
         self._lock = threading.Lock()
         self._begun = self._asked = self._forced = False
-        own = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)}
+        own = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folders[0])}
         self._process = start_python(
             "ianvs.processes.engines.spawned:main",
             stdin=subprocess.PIPE,
@@ -94,7 +94,7 @@ class _Child:
         pipes = [threading.Thread(target=target, daemon=True) for target in (self._listen, self._keep_log)]
         for pipe in pipes:
             pipe.start()
-        self._say(pickle.dumps((self._preload, self._task)))
+        self._say(pickle.dumps((self._preload, self._task, self._folders)))
         with self._lock:
             self._begun = True
             if self._asked:
@@ -105,7 +105,8 @@ class _Child:
             pipe.join(_PATIENCE)
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
-        shutil.rmtree(self._folder, ignore_errors=True)
+        for folder in filter(None, self._folders):
+            shutil.rmtree(folder, ignore_errors=True)
         self._events.put(Event(self._task.key, "ended", _KILLED if self._forced and os.name == "nt" else code))
 
     def _say(self, words: bytes) -> None:

@@ -1,13 +1,15 @@
 """Folders for temporary files that go with the process that owns them, however it ends."""
 
 import contextlib
-import hashlib
+import multiprocessing.process
 import os
 import platform
 import shutil
 import tempfile
 from pathlib import Path
 from types import ModuleType
+
+from ianvs.base.errors import IanvsError
 
 fcntl: ModuleType | None
 try:
@@ -16,10 +18,17 @@ except ImportError:  # Windows has no such locks: what a killed supervisor leave
     fcntl = None
 
 
-def own_folder() -> Path:
-    """A new folder below the temporary one, locked by this process and those that it forks as long as one lives."""
+_PREFIX, _HOST, _SHORT = "ianvs-", ".host", "/tmp"
+_LONGEST = 107  # bytes of a socket's path
+_INSIDE = len("/ianvs-12345678/12345/pymp-12345678/listener-12345678")  # of one that multiprocessing makes in a task's
+
+
+def own_folder(above: str | None = None) -> Path:
+    """A new folder below `above`, or the temporary one, locked by this process and those that it forks as long as one
+    lives."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=_prefix()))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
+        (folder / _HOST).write_text(platform.node())
         if fcntl is None:
             return folder
         try:
@@ -42,8 +51,10 @@ def sweep() -> None:
     """Remove such folders of this user and host whose processes are gone."""
     if fcntl is None:
         return
-    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix()}*"):
+    for folder in {one for above in (tempfile.gettempdir(), _SHORT) for one in Path(above).glob(f"{_PREFIX}*")}:
         with contextlib.suppress(OSError):
+            if (folder / _HOST).read_text() != platform.node():
+                continue
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 if os.fstat(handle).st_uid == os.getuid():
@@ -53,6 +64,39 @@ def sweep() -> None:
                 os.close(handle)
 
 
-def _prefix() -> str:
-    """With the host in it: several may share one folder for temporary files, and not each other's locks."""
-    return f"ianvs-{hashlib.sha256(platform.node().encode()).hexdigest()[:8]}-"
+def socket_folder() -> Path | None:
+    """A short folder for the sockets of tasks, where the temporary one is too long for those of multiprocessing.
+
+    None: it is not. Raises IanvsError where there is no short one.
+    """
+    if len(tempfile.gettempdir()) + _INSIDE <= _LONGEST:
+        return None
+    try:
+        return own_folder(_SHORT)
+    except OSError as error:
+        raise IanvsError(
+            f"the folder for temporary files, {tempfile.gettempdir()}, is too long for sockets between processes, and "
+            f"{_SHORT} can't be written: {error.strerror}. Set TMPDIR to a folder of at most {_LONGEST - _INSIDE} "
+            "characters.",
+            code="unwritable-file",
+        ) from None
+
+
+def own_folders(number: int, folder: Path, sockets: Path | None) -> tuple[str, str | None]:
+    """New folders of a task below those of its engine: for temporary files, and for sockets."""
+    made = [one and one / str(number) for one in (folder, sockets)]
+    for one in filter(None, made):
+        one.mkdir(mode=0o700)
+    return str(made[0]), None if made[1] is None else str(made[1])
+
+
+def use_folders(folder: str, sockets: str | None) -> None:
+    """This process, and those that it starts, keep temporary files in `folder`.
+
+    Args:
+        folder: There already.
+        sockets: Where multiprocessing keeps its sockets, as Python 3.14 does by itself; None: in `folder`, too.
+    """
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    if sockets is not None:
+        multiprocessing.process.current_process()._config["tempdir"] = sockets  # type: ignore[attr-defined]

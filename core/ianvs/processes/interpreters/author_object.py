@@ -1,8 +1,7 @@
 """What stands here for an author's class and its objects that live in another interpreter.
 
-A worker is started for each class, or for those of one adapter in a folder (ianvs.processes.interpreters.worker). It
-inherits what this process is kept from, and ends with it. Data are handed over in memory files when they are asked for;
-passes are counted here.
+A worker is started for each class, or for those of one adapter in a folder (ianvs.processes.interpreters.worker), and
+ends with this process. Data are handed over when they are asked for; passes are counted here.
 """
 
 from __future__ import annotations
@@ -27,15 +26,10 @@ from ianvs.config.contracts import Surroundings
 from ianvs.plugins.authors_files import kept_files
 from ianvs.plugins.loader import Loaded, load, load_once
 from ianvs.processes.interpreters.lock import WORKER
-from ianvs.processes.sealing.peer import Gone, Message, Peer, RemoteError
-from ianvs.processes.sealing.seccomp import copy_seal
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, packed, unpacked
 
-_BUILTIN = {"TypeError": TypeError, "KeyError": KeyError, "PermissionError": PermissionError}
+_BUILTIN = {"TypeError": TypeError, "KeyError": KeyError, "FileNotFoundError": FileNotFoundError}
 """Kinds of errors that whoever called looks at."""
-
-_WAITING: dict[str, list[Worker]] = {}
-"""Workers that were started before this process was sealed, by interpreter."""
 
 
 def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = False) -> Loaded:
@@ -55,8 +49,7 @@ def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = Fal
     if once:
         path = Path(url)
         return _loaded_once(where, url, name, path.stat().st_mtime_ns if path.is_file() else 0)
-    waiting = _WAITING.get(where.python)
-    return Loaded(_class(waiting.pop() if waiting else _worker(where, url), where, url, name))
+    return Loaded(_class(_worker(where, url), where, url, name))
 
 
 @lru_cache(maxsize=1)  # questions about a plugin come one after the other, and a worker takes memory
@@ -73,17 +66,6 @@ def _worker(where: Surroundings, url: str) -> Worker:
 @lru_cache(maxsize=2)
 def _shared(python: str, adapter: str, folder: Path) -> Worker:
     return Worker(python)
-
-
-def start_waiting(python: str, count: int) -> None:
-    """Start workers that `load_in` will use, since none can be started later."""
-    _WAITING.setdefault(python, []).extend(Worker(python) for _ in range(count))
-
-
-def seal_waiting(*, card: bool, audit: bool, filtered: bool) -> None:
-    """Shut the waiting workers in as this process is, which prints already where they are to print."""
-    for worker in (one for several in _WAITING.values() for one in several):
-        worker.call("seal", copy_seal(card=card, audit=audit, filtered=filtered), [1])
 
 
 class Worker:
@@ -108,10 +90,10 @@ class Worker:
         if hasattr(self, "_peer"):
             self._peer.close()
 
-    def call(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> Message:
+    def call(self, name: str, body: Mapping[str, object]) -> Message:
         """Raises what the author's code raised. If the worker was killed, this process ends in the same way."""
         try:
-            return self._peer.call(name, body, files)
+            return self._peer.call(name, body)
         except RemoteError as error:
             if error.kind in _BUILTIN:
                 raise _BUILTIN[error.kind](str(error)) from None
@@ -173,8 +155,8 @@ class Worker:
             return None
         if name != "column":
             raise PluginError(f"nobody may call '{name}' here", code="invalid-request")
-        values, writer = view.column(body["name"]), ArrayWriter()
-        return Message({"is": writer.array(values)}, (writer.sealed(),))
+        held = bytearray()
+        return Message({"is": packed(view.column(body["name"]), held)}, held)
 
 
 class _Memory:
@@ -213,7 +195,7 @@ class _AuthorsObject:
         self._note(found.body["state"])
         value = found.body["value"]
         if "array" in value:
-            return unpacked(mapped(found.files[0]), value["array"])
+            return unpacked(found.held, value["array"])
         return value.get("path", value.get("json"))
 
     def _note(self, state: Mapping[str, Any]) -> None:

@@ -1,18 +1,15 @@
 """The worker: holds objects of one author's class in an interpreter that has nothing of ianvs.
 
 It is started by its path, with Python 3.8 or later, and needs numpy only where data are handed over. It speaks as
-`ianvs.processes.sealing.peer` does: JSON, and arrays in files that come as descriptors. It has not imported anything of
-the author, nor of the interpreter's packages, when the calls of a copy are sealed.
+`ianvs.processes.interpreters.wire` does: JSON with the bytes of arrays behind it, and large arrays in files.
 """
 
-import array
 import ctypes
 import importlib
 import importlib.abc
 import importlib.util
 import inspect
 import json
-import mmap
 import os
 import platform
 import random
@@ -20,18 +17,22 @@ import signal
 import socket
 import struct
 import sys
-import threading
+import tempfile
 import traceback
 
 # As in processes that have ianvs: it needs the standard library alone.
 _MODE_SWITCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "plugins", "mode_switch.py")
-_HEADER = struct.Struct("<QI")  # as ianvs.processes.sealing.peer has it; nothing is held behind the words
-_DEATH_SIGNAL, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38  # of prctl(2)
-_ALL_THREADS_AND_FAST = 1 | 4  # of seccomp(2)
+_HEADER = struct.Struct("<QQ")  # as ianvs.processes.interpreters.wire has it, and so the next
+_LARGE = 1 << 24
+_DEATH_SIGNAL = 1  # of prctl(2)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class ExamRuleError(Exception):
+    """As ianvs raises it."""
+
+
+class HiddenError(ExamRuleError, AttributeError):
     """As ianvs raises it."""
 
 
@@ -48,7 +49,7 @@ class Remote(Exception):
 
 
 class Peer:
-    """One end of a socket; `handler(name, body, files)` answers the calls of the other with (body, files)."""
+    """One end of a socket; `handler(name, body)` answers the calls of the other with (body, bytes behind it)."""
 
     def __init__(self, end, handler):
         self._end, self._handler = end, handler
@@ -56,60 +57,52 @@ class Peer:
     def call(self, name, body):
         self._send({"call": name, "with": body})
         while True:
-            told, files = self._receive()
+            told, held = self._receive()
             if "call" in told:
-                self._answer(told, files)
+                self._answer(told)
             elif "error" in told:
-                kinds = {"ExamRuleError": ExamRuleError, "PluginError": PluginError}
+                kinds = {"ExamRuleError": ExamRuleError, "HiddenError": HiddenError, "PluginError": PluginError}
                 if told["error"] in kinds:
                     raise kinds[told["error"]](told["message"])
                 raise Remote(told["error"], told["message"])
             else:
-                return told["reply"], files
+                return told["reply"], held
 
     def note(self, name, body):
         self._send({"note": name, "with": body})
 
     def serve(self):
         while True:
-            self._answer(*self._receive())
+            self._answer(self._receive()[0])
 
-    def _answer(self, told, files):
+    def _answer(self, told):
         try:
-            body, given = self._handler(told["call"], told["with"], files)
+            body, held = self._handler(told["call"], told["with"])
         except (Exception, SystemExit) as error:
             sys.stderr.write(traceback.format_exc())
             sys.stderr.flush()
             kind, said = _told(error)
             self._send({"error": kind, "message": said})
             return
-        self._send({"reply": body}, given)
-        for file in given:
-            os.close(file)
+        self._send({"reply": body}, held)
 
-    def _send(self, told, files=()):
+    def _send(self, told, held=b""):
         body = json.dumps(told).encode()
-        whole = _HEADER.pack(len(body), 0) + body  # at once: each part would wake the other process
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
-        done = self._end.sendmsg([whole], rights)
-        if done < len(whole):
-            self._end.sendall(memoryview(whole)[done:])
+        self._end.sendall(_HEADER.pack(len(body), len(held)) + body + held)  # at once: each part would wake the other
 
     def _receive(self):
-        header, extra, _, _ = self._end.recvmsg(_HEADER.size, socket.CMSG_SPACE(32), socket.MSG_WAITALL)
-        if len(header) < _HEADER.size:
-            raise EOFError
-        files = array.array("i")
-        for level, kind, data in extra:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                files.frombytes(data[: len(data) - len(data) % files.itemsize])
+        words, size = _HEADER.unpack(self._exactly(_HEADER.size))
+        body = self._exactly(words + size)
+        return json.loads(bytes(body[:words])), body[words:]
+
+    def _exactly(self, size):
         body = bytearray()
-        while len(body) < _HEADER.unpack(header)[0]:
-            got = self._end.recv(min(1 << 20, _HEADER.unpack(header)[0] - len(body)))
+        while len(body) < size:
+            got = self._end.recv(min(1 << 20, size - len(body)))
             if not got:
                 raise EOFError
             body += got
-        return json.loads(bytes(body)), list(files)
+        return body
 
 
 def _told(error):
@@ -171,8 +164,8 @@ class View:
     def _column(self, name):
         self._require_open()
         if name not in self._held:
-            body, files = self._peer.call("column", {"view": self._number, "name": name})
-            self._held[name] = unpacked(mapped(files[0]), body["is"])
+            body, held = self._peer.call("column", {"view": self._number, "name": name})
+            self._held[name] = unpacked(held, body["is"])
         return self._held[name]
 
     def _counted(self, columns):
@@ -256,27 +249,20 @@ class TestView(View):
         return numpy.asarray(self.x, dtype=dtype)
 
 
-def mapped(file):
-    size = os.fstat(file).st_size
-    try:
-        return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE) if size else bytearray())
-    finally:
-        os.close(file)
-
-
-def unpacked(memory, spec):
-    """As ianvs.processes.sealing.shared_arrays writes it."""
+def unpacked(held, spec):
+    """As ianvs.processes.interpreters.wire packs it."""
     import numpy
 
     if "json" in spec:
         found = numpy.empty(spec["count"], object)
-        found[:] = json.loads(bytes(memory[spec["at"] : spec["at"] + spec["json"]]))
+        found[:] = json.loads(bytes(held[spec["at"] : spec["at"] + spec["json"]]))
         return found
     dtype, shape = numpy.dtype(spec["dtype"]), tuple(spec["shape"])
-    size = dtype.itemsize
-    for length in shape:
-        size *= length
-    return numpy.frombuffer(memory, numpy.uint8, size, spec["at"]).view(dtype).reshape(shape)
+    if "file" not in spec:
+        return numpy.ndarray(shape, dtype, held, spec["at"])
+    found = numpy.memmap(spec["file"], dtype, "c", shape=shape)
+    os.unlink(spec["file"])  # the map stays
+    return found.view(numpy.ndarray)
 
 
 class Worker:
@@ -292,40 +278,14 @@ class Worker:
         except (EOFError, ConnectionError):
             return
 
-    def _handled(self, name, body, files):
-        return getattr(self, "order_" + name)(body, files)
+    def _handled(self, name, body):
+        return getattr(self, "order_" + name)(body)
 
-    def order_seal(self, body, files):
-        """Print to a file of the other side's; leave this process what a copy needs, if there is a filter of calls."""
-        from multiprocessing import synchronize
-
-        for name in ("Lock", "RLock", "Semaphore", "BoundedSemaphore", "Condition", "Event", "Barrier"):
-            setattr(synchronize, name, _without_context(getattr(threading, name)))  # as in ianvs.processes.sealing.seal
-        for number in (1, 2):
-            os.dup2(files[0], number)
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.prctl(_DUMPABLE, 0, 0, 0, 0)
-        text = bytes.fromhex(body["filter"])
-        if text:
-            text = text.replace(struct.pack("<I", body["own_process"]), struct.pack("<I", os.getpid()))
-
-            class Program(ctypes.Structure):
-                _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
-
-            program = Program(len(text) // 8, text)
-            libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-            number = ctypes.c_long(body["call"])
-            if libc.syscall(number, 1, _ALL_THREADS_AND_FAST, ctypes.byref(program)) != 0:
-                raise OSError("the filter of system calls can't be put on")
-        for file in files:
-            os.close(file)
-        return {}, []
-
-    def order_load(self, body, files):
+    def order_load(self, body):
         """Import what the author has written, and tell what it takes."""
         import site
 
-        site.main()  # packages of the interpreter, after the process was sealed
+        site.main()  # packages of the interpreter
         url, name = body["url"], body["name"]
         finder = _Kept(body["kept"])
         sys.meta_path.insert(0, finder)
@@ -358,17 +318,17 @@ class Worker:
             "class": isinstance(target, type),
             "kind": len(self._kinds) - 1,
         }
-        return told, []
+        return told, b""
 
-    def order_build(self, body, files):
+    def order_build(self, body):
         for number in body["gone"]:
             del self._objects[number]
         self._seed(body["seed"])
         number = max(self._objects, default=0) + 1
         self._objects[number] = self._kinds[body["kind"]](**body["hyperparameters"])
-        return {"number": number, "state": self._state(number)}, []
+        return {"number": number, "state": self._state(number)}, b""
 
-    def order_call(self, body, files):
+    def order_call(self, body):
         self._seed(body["seed"])
         owner = self._objects[body["number"]]
         try:
@@ -427,10 +387,6 @@ class Worker:
             sys.modules["torch"].manual_seed(seed)
 
 
-def _without_context(kind):
-    return lambda *arguments, ctx=None: kind(*arguments)
-
-
 def _run(spec):
     """The module."""
     module = importlib.util.module_from_spec(spec)
@@ -487,20 +443,22 @@ def _plain(value):
 
 
 def _packed(found):
-    """(what says what it is, descriptors): an array in a file, or what JSON can hold."""
+    """(what says what it is, bytes): an array, or what JSON can hold."""
     if hasattr(found, "detach"):
         found = found.detach().cpu().numpy()
     if type(found).__module__ == "numpy" and hasattr(found, "dtype") and getattr(found, "ndim", 0) > 0:
         if found.dtype.kind in "biuf":
-            file = os.memfd_create("worker", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            left = memoryview(found.tobytes())
-            while left:
-                left = left[os.write(file, left) :]
-            return {"array": {"dtype": found.dtype.str, "shape": list(found.shape), "at": 0}}, [file]
+            spec = {"dtype": found.dtype.str, "shape": list(found.shape)}
+            if found.nbytes <= _LARGE:
+                return {"array": dict(spec, at=0)}, found.tobytes()
+            handle, path = tempfile.mkstemp(prefix="array-")
+            with os.fdopen(handle, "wb") as file:
+                file.write(memoryview(found.tobytes()))
+            return {"array": dict(spec, file=path)}, b""
         found = found.tolist()
     if hasattr(found, "__fspath__"):
-        return {"path": os.fspath(found)}, []
-    return {"json": json.loads(json.dumps(found, default=lambda one: one.tolist()))}, []
+        return {"path": os.fspath(found)}, b""
+    return {"json": json.loads(json.dumps(found, default=lambda one: one.tolist()))}, b""
 
 
 def versions():

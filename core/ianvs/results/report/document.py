@@ -16,18 +16,18 @@ from ianvs.results.report.values import Value
 TableKind = Literal["ranking", "exam ranking", "how sure", "search", "over exams", "test sets", "numbers"]
 HowToRead = Literal["leader", "ranked by", "statement", "seeds", "published", "definition"]
 ToKnow = Literal[
-    "settings", "version", "partial", "limit", "bound", "gate", "row", "remark", "failed", "sealing", "data", "metric"
+    "settings", "version", "partial", "limit", "bound", "gate", "row", "remark", "failed", "data", "metric"
 ]  # fmt: skip
 NoteKind = HowToRead | ToKnow
 FIRST: tuple[NoteKind, ...] = ("settings", "version", "partial")
 """Notes without which a ranking is misread: they stand above it."""
 
-BELOW: tuple[NoteKind, ...] = ("ranked by", "statement", "limit", "bound", "gate", "row", "sealing", "data", "metric")
+BELOW: tuple[NoteKind, ...] = ("ranked by", "statement", "limit", "bound", "gate", "row", "data", "metric")
 """Those that stand below it as they are."""
 
 TO_KNOW: tuple[NoteKind, ...] = get_args(ToKnow)
 
-RowMark = Literal["", "best", "bound", "over", "failed", "unfinished"]
+RowMark = Literal["", "best", "bound", "over", "changed", "unsaved", "failed", "unfinished"]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import shown_path
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
+from ianvs.base.types import CaseResult, Doubt, Failure, Measure, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
 from ianvs.results.report.values import Value, shown_hyperparameters
@@ -43,7 +43,7 @@ class RowCases:
     latest: datetime | None = None
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
     warnings: dict[str, None] = field(default_factory=dict)  # on how it was examined, each once
-    sealings: set[Sealing] = field(default_factory=set)  # of finished cases
+    doubt: Doubt = ""
     notes: tuple[str, ...] = ()  # on the data
     remarks: dict[int, str] = field(default_factory=dict)  # by seed
     shown: dict[str, str] = field(default_factory=dict)  # remarks, and the same without secrets
@@ -70,7 +70,7 @@ class RowCases:
             self.failures.append(_failed(result, root))
         elif result.status == "finished":
             self.seeds.append(result.case.seed)
-            self.sealings.add(result.sealing)
+            self.doubt = self.doubt or result.doubt
             self.warnings |= dict.fromkeys(result.warnings)
             self.basemodel = self.basemodel or result.basemodel
             self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
@@ -145,6 +145,7 @@ def case_facts(result: CaseResult) -> dict[str, Value]:
         "rounds": len(result.round_names),
         "status": result.status,
         "bound": result.bound,
+        "doubt": result.doubt,
         "testenv": case.testenv,
         "role": case.role,
         "over_budget": "; ".join(result.over_budget),
@@ -223,6 +224,7 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         costs=costs,
         tests=dict(_tests(group)) if complete else {},
         bound=group.bound,
+        doubt=group.doubt,
         failures=tuple(group.failures),
         status=_status(group, expected, metrics),
         testenv=group.case.testenv,

@@ -24,7 +24,7 @@ from ianvs.results.report.ranking import (
     methods_over_exams,
     ranked_by_testenv,
 )
-from ianvs.results.report.statements import noise_statement, sealing_note, statements
+from ianvs.results.report.statements import noise_statement, statements
 from ianvs.results.report.values import Value
 from ianvs.store import Study
 
@@ -60,7 +60,6 @@ class Leaderboard:
     seeds: int  # expected per row
     references: tuple[LeaderboardRow, ...] = ()
     notes: tuple[Note, ...] = ()  # on the job and its data
-    sealing: str = ""  # how the exam was kept from the learners, in a sentence
     significance: tuple[ExamSignificance, ...] = ()  # of each exam whose rows have a standing
     over_exams: MethodsOverExams | None = None  # where the job has several
     statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
@@ -203,7 +202,6 @@ def build_leaderboard(
         seeds,
         references=tuple(row_of(group, seeds) for group in everything if group.case.role),
         notes=tuple(notes),
-        sealing=sealing_note({one for group in groups for one in group.sealings}, contract),
         significance=significance,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
         statements=tuple(filter(None, said)),

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.types import Doubt
 from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.system import SYSTEM
@@ -60,6 +61,7 @@ class LeaderboardRow:
     costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
     tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
     bound: bool  # a reference: it was given earlier rounds, or all of them at once
+    doubt: Doubt  # why its answers may not be those of the model that it trained and saved; "": nothing speaks for that
     failures: tuple[FailedCase, ...]
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
@@ -120,9 +122,11 @@ class LeaderboardRow:
         """The rank, or why there is none."""
         if not self.complete:
             return "-"
-        return "bound" if self.bound else "over" if self.over_budget else "-" if self.rank is None else self.rank
+        if self.bound or self.over_budget:
+            return "bound" if self.bound else "over"
+        return self.doubt or ("-" if self.rank is None else self.rank)
 
     @property
     def competes(self) -> bool:
         """Whether it played by the rules that the others kept."""
-        return not self.bound and not self.over_budget
+        return not self.bound and not self.over_budget and not self.doubt

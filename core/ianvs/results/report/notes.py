@@ -53,8 +53,6 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
         if row.overlap:
             text = f"Its weights were trained on {row.overlap}: these were not new to it."
             yield Note("row", text, method_name(row.algorithm, row.testenv), "row")
-    if leaderboard.sealing:
-        yield Note("sealing", leaderboard.sealing)
     seeds = sorted({seed for row in leaderboard.rows for seed in (*row.seeds, *(f.seed for f in row.failures))})
     if seeds:
         yield Note("seeds", f"Seeds: {', '.join(map(str, seeds))}.")

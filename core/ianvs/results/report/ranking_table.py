@@ -111,7 +111,9 @@ def _mark(row: LeaderboardRow, decided: bool) -> RowMark:
         return "failed"
     if not row.complete:
         return "unfinished"
-    return "bound" if row.bound else "over" if row.over_budget else "best" if row.rank == 1 and decided else ""
+    if row.bound or row.over_budget:
+        return "bound" if row.bound else "over"
+    return row.doubt or ("best" if row.rank == 1 and decided else "")
 
 
 def _about(column: Column) -> Iterator[str]:

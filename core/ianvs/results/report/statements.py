@@ -1,11 +1,10 @@
 """What may be said of a ranking, in sentences: whose chance is counted, who is separated from whom, what would help;
-how much is noise of the machine, and how well the exam was sealed."""
+and how much is noise of the machine."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ianvs.base.types import SEALING_VERSION, Sealing
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
@@ -126,46 +125,3 @@ def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases]
     if not widest:
         return f"Repeated with the same seed, every case gave the same {metric} ({len(found)} repetitions)."
     return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {len(found)} repetitions)."
-
-
-_WALLS = {
-    "files": "what opens the exam's files",
-    "writes": "what learners leave outside of their own folders",
-    "truncation": "learners that cut off files",
-    "weights": "what learners put into the user's caches of weights (`download: true`)",
-    "signals": "signals that end other processes",
-}
-"""What is possible where a wall of that name is missing (ianvs.processes.sealing.places). Others are words already."""
-
-
-def sealing_note(found: Collection[Sealing], contract: str) -> str:
-    """How the exam was kept from the learners, in the weakest of all cases; "" where none has ended."""
-    if not found:
-        return ""
-    denied = ", ".join(sorted({name for one in found for name, _ in one.denied})) or "nothing of that kind"
-    handed = f"plugins under `contract: {contract}` are handed the exam's files"
-    why = {
-        "handed": f"{handed}; metrics ran in processes of their own",
-        "none": "learners ran in the process that holds the exam",
-        "open": "`sealing: open` left learners and the copies that answer what they like",
-        "audit": f"an audit let pass what copies are denied otherwise; it called {denied}",
-    }
-    for how in why:
-        if any(one.how == how for one in found):
-            return f"Not sealed: {why[how]} (docs/trust.md)."
-    missing = [_WALLS.get(name, name) for name in sorted({name for one in found for name in one.missing})]
-    strictly = "Strictly sealed" if all(one.how == "strict" for one in found) else "Sealed"
-    said = [
-        f"{'Not sealed against ' + ' and '.join(missing) if missing else strictly}: learners ran in processes of their "
-        "own, which were handed one round's data at a time",
-        "the kernel closed the files of the exam, the data and other cases to them"
-        if all(one.closed for one in found)
-        else "but the kernel did not close the files of the exam to them (no Landlock)",
-        "answers came from copies that were thrown away"
-        if all(one.copies != "none" for one in found)
-        else "answers came from copies that were thrown away, but for the learners that are marked",
-    ]
-    if any(one.version < SEALING_VERSION for one in found):
-        which = "the cases" if all(one.version < SEALING_VERSION for one in found) else "some cases"
-        said.append(f"{which} were sealed by version 1 of these rules, which let learners write wherever the user can")
-    return "; ".join(said) + " (docs/trust.md)."

@@ -31,7 +31,8 @@ _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
 )  # the last goes first
-_STYLES = {"failed": "red", "unfinished": "yellow", "bound": "dim", "over": "dim"}  # of rows, by their marks
+_STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(("bound", "over", "changed", "unsaved"), "dim")}
+"""Of rows, by their marks."""
 
 
 def render(leaderboard: Leaderboard, console: Console | None = None, *, explain: bool = False) -> None:
@@ -94,15 +95,8 @@ def _leaders(document: Document) -> list[str]:
 
 
 def _weighty(document: Document) -> list[str]:
-    """What makes a ranking worth less, in a line or two; how it is sealed, where it is not."""
-    sealing = [said.removesuffix(" (docs/trust.md).") for said in document.said("sealing")]
-    # "Not sealed: WHY" is one line; what is "Not sealed against SOMETHING: ..." goes on for several.
-    found = [
-        (said if said.startswith("Not sealed:") else said.partition(":")[0]) + "."
-        for said in sealing
-        if said.startswith("Not sealed")
-    ]
-    found += document.said("data", "gate", "row")
+    """What makes a ranking worth less, in a line or two."""
+    found = list(document.said("data", "gate", "row"))
     more = len(found) - _MOST_LINES
     return found if more <= 0 else [*found[:_MOST_LINES], f"... and {more} notes more."]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.errors import DamagedError
-from ianvs.base.types import POOLED, CaseResult, Measure, RoundResult, ScoreMatrix, Sealing, Status, TestCase
+from ianvs.base.types import POOLED, CaseResult, Doubt, Measure, RoundResult, ScoreMatrix, Status, TestCase
 from ianvs.config.spec import BudgetSpec
 from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
@@ -107,7 +107,6 @@ def read_case(
         damaged += (*exam_damage, *(path for one in references.values() for path in one.damaged))
     status = "unfinished" if damaged else state.status or "unfinished"
     stored = {} if damaged else state.result or {}
-    sealing = as_record(Sealing, stored["sealing"], folder / "result.json") if "sealing" in stored else Sealing()
     bound = bool(stored.get("bound", False))
     rounds = store.complete_rounds(case.id, known=state.known)
     if status == "finished" and len(rounds) < state.rounds:
@@ -169,9 +168,7 @@ def read_case(
     unscored = [_unasked(round_.unscored) for round_ in rounds if round_.unscored]
     if cut := sum(round_.cut_answers for round_ in rounds):
         unscored.append(f"{cut} {'answers' if cut > 1 else 'answer'} cut off after {LONGEST_ANSWER} characters")
-    unsaved = [round_.unsaved for round_ in rounds if round_.unsaved]
-    answers_itself = sealing.how not in ("none", "handed") and sealing.copies == "none"  # and was to be kept apart
-    marks = ["it goes on learning while it is tested"] if answers_itself else []
+    doubt, marks = _doubt(rounds)
     result = CaseResult(
         case=case,
         status=status,
@@ -188,13 +185,13 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
-        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *unsaved, *marks, *blank),
+        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *marks, *blank),
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
         samples=samples,
         stream={} if asked is None else {"scores": asked.scores, "gains": asked.gains},
-        sealing=sealing,
+        doubt=doubt,
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
     )
@@ -301,11 +298,20 @@ def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.flo
     return found if np.isfinite(found).all() else None
 
 
+def _doubt(rounds: Sequence[RoundResult]) -> tuple[Doubt, list[str]]:
+    """Whether the answers are those of what was trained and saved, and in words why not."""
+    changed = next((one.changed for one in rounds if one.changed), "")
+    unsaved = next((one.unsaved for one in rounds if one.unsaved), "")
+    marks = [f"changed by its examination: {changed} is not what it was before predict()"] if changed else []
+    marks += [f"what save() wrote is not what was examined: {unsaved}"] if unsaved else []
+    return "changed" if changed else "unsaved" if unsaved else "", marks
+
+
 def told_result(result: CaseResult, told: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path) -> CaseResult:
     """`result` of a finished case with what its record, in `file`, says under "handed". Raises DamagedError."""
     values = {column.name: told["scores"].get(column.key) for column in columns if not column.metric.mapping}
     rounds = tuple(as_record(RoundResult, stored, file) for stored in told["rounds"])
-    marks = [f"contract {told.get('contract', 'ianvs')}, unsealed"]  # which was the only one once
+    marks = [f"contract {told.get('contract', 'ianvs')}"]  # which was the only one once
     if told["test_labels"]:
         marks.append("was handed the test labels")
     return replace(

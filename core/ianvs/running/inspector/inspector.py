@@ -18,7 +18,6 @@ from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.processes.isolated import Isolated, Unanswered
-from ianvs.processes.sealing.places import allowed_paths, denied_paths
 from ianvs.running.inspector.facts import (
     Answer,
     ParadigmFacts,
@@ -37,7 +36,7 @@ _PLUGIN_FACTS, _PARADIGM_FACTS = TypeAdapter(PluginFacts), TypeAdapter(ParadigmF
 class Inspector:
     """Imports each file of the authors of `job` once, in a process that is kept until `close` and can be asked more.
 
-    To plugins and paradigms the exam is closed; metrics have a process of their own. What a file tells is kept in the
+    Metrics have a process of their own. What a file tells is kept in the
     workspace's cache by the digest of its source, and what it fails to tell in here. A file that ends its process, or
     never ends, is asked no more, and the others go on in a new one. engine: for `Isolated`.
     """
@@ -45,7 +44,7 @@ class Inspector:
     def __init__(self, job: JobSpec, engine: Callable[[], Engine | None] = lambda: None) -> None:
         self._job, self._seconds, self._engine = job, job.limits.check_seconds, engine
         self._known: dict[Path, Answer | str] = {}
-        self._processes: dict[bool, Isolated] = {}  # the one that is sealed, the other
+        self._processes: dict[bool, Isolated] = {}  # that of plugins and paradigms, that of metrics
 
     def close(self) -> None:
         """End the processes; a further question starts them anew."""
@@ -124,7 +123,7 @@ class Inspector:
             found: Answer | str | None = read_memo(file)
             if found is None or isinstance(found, str) or not kind.holds(found):
                 try:
-                    answer: Answer = self._process(kind.sealed).ask(_name(kind.look), asked, self._seconds)
+                    answer: Answer = self._process(kind.of_plugins).ask(_name(kind.look), asked, self._seconds)
                     if not answer.get("problems"):
                         write_memo(file, answer)
                     found = answer
@@ -133,28 +132,25 @@ class Inspector:
             self._known[file] = found
         return self._known[file]
 
-    def _process(self, sealed: bool = True) -> Isolated:
-        if sealed not in self._processes:
-            job, environment = self._job, thread_limits(self._job.threads)
-            urls = (url for a in job.algorithms for url in (a.paradigm.url, *(module.url for module in a.modules)))
-            closed = denied_paths(job) if sealed else []
-            if sealed and job.device == "cpu":
+    def _process(self, own: bool = True) -> Isolated:
+        if own not in self._processes:
+            environment = thread_limits(self._job.threads)
+            if own and self._job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
-            opened = allowed_paths(urls, closed, (algorithm.python for algorithm in job.algorithms))
-            self._processes[sealed] = Isolated(closed, opened, environment, self._engine)
-        return self._processes[sealed]
+            self._processes[own] = Isolated(environment, self._engine)
+        return self._processes[own]
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of question. folder: of the cache. sealed: the exam is closed to the code that is asked.
+    """A kind of question. folder: of the cache. of_plugins: it is about plugins and paradigms, not about metrics.
 
     holds: whether an answer that was kept is still right.
     """
 
     folder: str
     look: Callable[..., Answer]
-    sealed: bool = True
+    of_plugins: bool = True
     holds: Callable[[Answer], bool] = bool
 
 
@@ -168,7 +164,7 @@ def _same_reference(answer: Mapping[str, object]) -> bool:
 
 
 _PLUGIN = _Kind("plugins", look_at_plugin, holds=_same_reference)
-_METRIC = _Kind("metrics", look_at_metric, sealed=False)
+_METRIC = _Kind("metrics", look_at_metric, of_plugins=False)
 _PARADIGM = _Kind("paradigms", look_at_paradigm)
 
 

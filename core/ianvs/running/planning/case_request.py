@@ -19,6 +19,11 @@ from ianvs.running.planning.plan import Plan
 PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"
 """What is called with a CaseRequest."""
+ANSWERED = "answered"
+"""What a case returns that has run its author's code: it is to be called once more, to be scored in another process."""
+
+UNWRITABLE = {"round": 0, "unwritable": True}
+"""What a case reports before it ends with EXIT_STORAGE."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,7 @@ class CaseRequest:
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
     threads: int
     device: str  # "auto", "cpu", "cuda"
-    # How the exam is kept from the learner: "normal", "strict", "open"; "none" where it has no process of its own.
-    sealing: str
+    apart: bool  # whether it has a process of its own: else it is scored where it has run
     generation: GenerationSpec
     memory_mb: float | None
     saved_mb: float
@@ -50,6 +54,7 @@ class CaseRequest:
     code: tuple[KeptCode, ...]  # of the authors, as it was planned
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins, where their contract names one
+    started_in: Path  # the folder that ianvs was started in
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
 
     def exam(self, progress: Callable[[Any], None] | None = None) -> Exam:
@@ -95,7 +100,7 @@ def case_request(
         scores=plan.scores_of(algorithm),
         threads=job.threads,
         device=job.device,
-        sealing=job.sealing if apart else "none",
+        apart=apart,
         generation=job.generation,
         memory_mb=job.limits.memory_mb,
         saved_mb=job.limits.saved_mb,
@@ -103,5 +108,6 @@ def case_request(
         code=code,
         provenance={**provenance, "source": source, **python},
         working_directory=job.working_directory,
+        started_in=Path.cwd(),
         until=algorithm.until,
     )

@@ -2,7 +2,7 @@
 
 In: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
 hyperparameters with the content of files that they name, the seed, the number of threads (which changes the last bits),
-a `sealing` other than the normal one, that a server writes the replies, with its version, and the version of this
+that a server writes the replies, with its version, and the version of this
 recipe. Not in: names and places of files, key order, the spelling of numbers, comments in yaml, the number of jobs, the
 engine, the device's index, the list of metrics, the url of a server.
 """
@@ -26,7 +26,7 @@ from ianvs.running.planning.cases import prefixed
 from ianvs.running.planning.named_files import content, named_files
 from ianvs.store.keys import digest
 
-IDENTITY_VERSION = 3
+IDENTITY_VERSION = 4
 """Raised when a change of ours changes results, so that results of before are not taken for results of after."""
 
 
@@ -85,8 +85,6 @@ def algorithm_identity(
     if cost != 1:
         facts["stream_cost"] = cost
     contract = contract_named(algorithm.contract)
-    if job.sealing != "normal" and not contract.runs_cases:
-        facts["sealing"] = job.sealing  # it may cost the learner something, or let it do more
     if job.generation.engine == "server" and not contract.runs_cases:
         facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
     if contract.adapter is not None:

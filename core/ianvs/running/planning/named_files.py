@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ianvs.base.errors import DataError, ValidationError, shown_path
 from ianvs.base.package import find_gguf
@@ -37,6 +38,24 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
         for name, path in _paths(_home(job), key, text).items()
         if not any(place.is_relative_to(path.resolve()) for place in places)
     }
+
+
+def located(value: object, home: Path) -> Any:
+    """A hyperparameter for a plugin that works elsewhere: relative paths of what lies below `home` are absolute.
+
+    A plain word may be the name of anything, and stays, whatever lies there.
+    """
+    if isinstance(value, Mapping):
+        return {key: located(part, home) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(located(part, home) for part in value)
+    if not isinstance(value, str) or not ("/" in value or _LIKE_A_FILE.fullmatch(value.rpartition(",")[2].strip())):
+        return value
+    if _there(home, value) is not None:
+        return str(home / Path(value).expanduser())
+    parts = value.split(",")
+    there = [_LIKE_A_FILE.fullmatch(part.strip()) and _there(home, part.strip()) for part in parts]
+    return ",".join(str(path) if path else part for path, part in zip(there, parts, strict=True))
 
 
 def unfound_files(job: JobSpec) -> Iterator[ValidationError]:

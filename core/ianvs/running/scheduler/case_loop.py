@@ -11,8 +11,8 @@ from pathlib import Path
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
-from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
-from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Files, Task
+from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, UNWRITABLE, CaseRequest
 from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
@@ -46,6 +46,8 @@ class _Running:
     planned: PlannedCase
     slot: Slot
     begun: bool = False
+    answered: bool = False  # it is to be called once more, to be scored
+    unwritable: bool = False  # it has said that its results can't be stored
     lost: str = ""  # why, where it was its machine that ended
     clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
     round: int = 0
@@ -80,6 +82,7 @@ class CaseLoop:
         self._losses: dict[str, tuple[int, int]] = {}  # by id: rounds that were complete, how often it was lost since
         self._waiting: dict[str, str] = {}  # by id: why the engine has not begun it
         self._noted: tuple[object, float] = None, 0.0  # what of that other processes were told, and when
+        self._scored: set[str] = set()  # ids of cases that are called once more, to be scored
         self._alone: set[str] = set()  # ids of cases that take a card for themselves
         self.ran = self.failed = 0
         self.interrupted = False
@@ -150,14 +153,17 @@ class CaseLoop:
             self._waits(running.planned, str(event.payload))
         elif event.kind == "started":
             self._waiting.pop(event.key, None)
-            if not running.begun:  # an engine may have to start it twice
-                running.begun = True
+            if not running.begun and event.key not in self._scored:  # an engine may have to start it twice
                 self._listener.started(running.planned)
+            running.begun = True
         elif event.kind == "progress":
             self._note(running, event.payload)
+            running.unwritable |= event.payload == UNWRITABLE
             if isinstance(event.payload, dict) and "warning" in event.payload:
                 self._listener.warned(running.planned, event.payload["warning"])
             self._listener.progressed(running.planned, event.payload)
+        elif event.kind == "result":
+            running.answered = event.payload == ANSWERED
         elif event.kind == "lost":
             running.lost = str(event.payload)
         elif event.kind == "ended":
@@ -165,7 +171,12 @@ class CaseLoop:
             self._waiting.pop(event.key, None)
             self._slots[running.planned.algorithm.spec.resources].give(running.slot)
             self._sharing.ended(running.slot.gpu, event.key)
-            self._end(running, event.payload)
+            if running.answered and event.payload == 0 and not self._stopping:
+                self._attempts[event.key] -= 1
+                self._scored.add(event.key)
+                self._again[running.planned.algorithm.spec.resources].appendleft(running.planned)
+            else:
+                self._end(running, event.payload)
 
     def _waits(self, planned: PlannedCase, reason: str) -> None:
         self._waiting[planned.case.id] = reason
@@ -205,24 +216,25 @@ class CaseLoop:
                 return
             said = f"{running.lost}; it was lost {MOST_LOSSES} times without completing a round"
             failure = self._failure(planned, "lost", "Lost", said)
-        elif code == EXIT_INTERRUPTED or (self._stopping and code < 0):
+        elif code == EXIT_INTERRUPTED or (self._stopping and (code < 0 or running.answered)):
             self._listener.ended(planned, "unfinished", None)
             return
         elif failure is None:
-            failure = self._ended_early(planned, code)
+            failure = self._ended_early(running, code)
         store.sweep(planned.case.id)
         if failure is not None and self._worth_another_try(running, failure):
             return
         self._attempts.pop(planned.case.id, None)
         self._losses.pop(planned.case.id, None)
         self._alone.discard(planned.case.id)
+        self._scored.discard(planned.case.id)
         self.ran += 1
         if failure is None:
             self._listener.ended(planned, "unfinished" if paused else "finished", None)
             return
         self.failed += 1
         self._listener.ended(planned, "failed", failure)
-        if code == EXIT_STORAGE:
+        if running.unwritable:
             self._unstorable = (
                 f"the run has stopped: {shown_path(self._job.workspace)} can't be written, or its disk is full. "
                 "What is complete is stored. Make room, or choose another folder with --workspace, and run it again."
@@ -257,8 +269,9 @@ class CaseLoop:
         self._listener.retried(planned, failure)
         return True
 
-    def _ended_early(self, planned: PlannedCase, code: int) -> Failure:
-        if code == EXIT_STORAGE:
+    def _ended_early(self, running: _Running, code: int) -> Failure:
+        planned = running.planned
+        if running.unwritable:
             said = "its results can't be stored: the disk is full, or the workspace can't be written"
             return self._failure(planned, "exception", "OSError", said)
         if code < 0:
@@ -317,7 +330,7 @@ def _files_of(request: CaseRequest) -> Files:
             *(CodeStore(workspace).folder(one.key) for one in request.code),
         ),
         writes=(store.folder(case),),
-        notes=(store.root / ".names", store.root / ".lineage"),
+        notes=(store.root / ".names",),
         lock=Path(store.lock(case).lock_file),
     )
 

@@ -93,8 +93,7 @@ def _loop(engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, 
     slots = {kind: Slots(engine.slots) if engine.elsewhere else all_of_them for kind in kinds}
 
     def request(planned: PlannedCase) -> CaseRequest:
-        apart = engine.isolates and engine.seals
-        return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=apart)
+        return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=engine.isolates)
 
     return CaseLoop(engine, plan, slots, listener, request)
 

@@ -82,7 +82,7 @@ class EarlyEngine:
         if self.engine is None and job.engine.name == "local" and job.engine.url is None:
             with contextlib.suppress(IanvsError):
                 engine = open_engine(job, tasks)
-                if engine.seals:
+                if engine.forks:
                     self.engine = engine
                 else:
                     engine.close()

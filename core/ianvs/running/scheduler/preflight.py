@@ -139,19 +139,6 @@ def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Val
         yield ValidationError(f"{told} Take fewer.", place, code="invalid-selection")
 
 
-def _sealing_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """`sealing: strict` or `audit` on an engine that can't keep it."""
-    job = flight.job
-    kind = engine_class(job)
-    seals = kind.seals and (kind.elsewhere or flight.engine.seals)
-    if job.sealing in ("strict", "audit") and not seals and kind.isolates:
-        message = (
-            f"`sealing: {job.sealing}` can't be kept by engine {job.engine.name} here: its processes are not forked. "
-            "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
-        )
-        yield ValidationError(message, job.engine.place, code="invalid-engine")
-
-
 def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What an algorithm's cases take and this machine never has, where they run on this machine."""
     job = flight.job
@@ -459,7 +446,6 @@ PLAN: tuple[Check, ...] = (
 """What has to be known to tell what is finished."""
 
 CODE: tuple[Check, ...] = (
-    Check(_sealing_problems, stands_on_others=True),  # opens the engine
     Check(_resource_problems),
     Check(_plugin_problems),  # imports them, torch too: seconds
     Check(_exam_problems, stands_on_others=True),  # decodes the data, once

@@ -1,23 +1,15 @@
 """The learner's side of an exam that asks before it tells: a chunk is answered, then comes what is told by then."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-import numpy as np
-
 from ianvs.base.errors import PluginError
-from ianvs.exam.data.parts import ColumnData, Held
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
-from ianvs.exam.scenarios.views import Told, TrainView
-from ianvs.processes.sealing.peer import Caller
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, unpacked
 from ianvs.running.session.checked_answers import alike, checked_answers
 from ianvs.running.session.modules import AuthorsModule, Modules, start_generators
-
-View = TrainView | Told
+from ianvs.running.session.stream_keeper import AskedChunk, StreamKeeper, ToldChunk
 
 
 class AskedSession(Protocol):
@@ -26,7 +18,6 @@ class AskedSession(Protocol):
     seed: int
     kind: DataType
     who: str
-    keeper: Caller
     paradigm: Paradigm
     modules: Modules
 
@@ -46,51 +37,35 @@ class AskedSession(Protocol):
 NO_RESET = "it has no reset(): the reference that remembers nothing was built anew before each question"
 
 
-def asked_chunks(session: AskedSession) -> Iterator[tuple[View, Mapping[str, Any]]]:
-    """(what is told, what the keeper says of it), one after the other; between them the session answers."""
+def asked_chunks(session: AskedSession, stream: StreamKeeper) -> Iterator[ToldChunk]:
+    """What is told, one chunk after the other; between them the session answers."""
     paradigm, first = session.paradigm, True
-    while (question := session.keeper.call("question")).body["more"]:
-        body = question.body
-        session.tell_chunk(body["chunk"])
-        x = Held(unpacked(brought(question), body["x"]))
+    while (asked := stream.question()) is not None:
+        session.tell_chunk(asked.number)
 
-        def answered(x: ColumnData = x, body: Mapping[str, Any] = body) -> Any:
-            start_generators(session.seed, "answer", body["chunk"])
+        def answered(asked: AskedChunk = asked) -> Any:
+            start_generators(session.seed, "answer", asked.number)
             return checked_answers(
                 session.kind,
                 session.classes,
-                x,
-                body["name"],
-                tuple(body["label_shape"]),
-                lambda data: answer_of(session)(data, {"generation": None}, session),
+                asked.x,
+                asked.name,
+                asked.label_shape,
+                lambda data: answer_of(session)(data, {}, session),
                 lambda: session.who,
                 f"{paradigm.name}.answer()",
                 unseen=session.rules.unseen != "none",
             ).labels
 
-        labels = _remembering_nothing(session, answered, body["chunk"], first) if paradigm.stateless else answered()
+        labels = _remembering_nothing(session, answered, asked.number, first) if paradigm.stateless else answered()
         first = False
-        writer = ArrayWriter()
-        said = writer.told({"chunk": body["chunk"], "labels": writer.values(labels), "who": session.who})
-        reply = session.keeper.ask("answered", said)
-        for file in said.files:
-            os.close(file)
-        if (told := reply.body["told"]) is not None:
-            memory = brought(reply)
-            columns = {name: Held(unpacked(memory, where)) for name, where in told["columns"].items()}
-            yield _view(told, columns), told
+        if (told := stream.answered(asked.number, labels, session.who)) is not None:
+            yield told
 
 
 def answer_of(session: AskedSession) -> Callable[..., object]:
     """The paradigm's own method for a question of the stream, else the one for exams."""
     return getattr(session.paradigm, "answer", None) or session.paradigm.predict
-
-
-def _view(told: Mapping[str, Any], columns: Mapping[str, ColumnData]) -> View:
-    if told["kind"] is None:
-        return TrainView(columns, name=told["name"], passes=told["passes"], labelled=True)
-    episodes = np.asarray(told["episodes"], dtype=np.int64)
-    return Told(columns, kind=told["kind"], name=told["name"], episodes=episodes, delay=told["delay"])
 
 
 def _remembering_nothing(session: AskedSession, answered: Callable[[], Any], chunk: int, compare: bool) -> Any:

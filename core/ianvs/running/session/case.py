@@ -1,46 +1,43 @@
-"""One case, from its request to its result file: the keeper of its exam. A learner's code runs in other processes."""
+"""One case, from its request to its result file."""
 
 import contextlib
 import errno
-import faulthandler
 import importlib
 import os
-import shutil
-import signal
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import Failure, FailureKind, Sealing
+from ianvs.base.types import Failure, FailureKind
 from ianvs.config.contracts import contract_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
+from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
-from ianvs.processes.sealing.peer import Handler, RemoteError
-from ianvs.processes.sealing.places import closed_paths
-from ianvs.processes.sealing.seal import prepare_seals
-from ianvs.running.planning.case_request import CaseRequest
+from ianvs.processes.interpreters.wire import RemoteError, error_kind
+from ianvs.running.planning.case_request import ANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.scoring import score_case
-from ianvs.running.session.contract_case import run_contract_case
-from ianvs.running.session.processes import LearnerSpawner
-from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner, error_kind
-from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver
-from ianvs.running.session.session import Brief
+from ianvs.running.session.contract_case import run_contract_case, score_contract_case
+from ianvs.running.session.learner import error_text
+from ianvs.running.session.own_folder import missing_file_hint, working_in
+from ianvs.running.session.rounds import CaseRounds, Interrupted
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
+_COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""What libraries read to know where they keep code that they have compiled."""
 
 
 def warm_up() -> None:
-    """Import our scenarios and metrics, and prepare seals, in the process that cases are forked from.
+    """Import our scenarios and metrics in the process that cases are forked from.
 
     What others have is left to the cases that ask for it: it may start threads, which no fork survives.
     """
@@ -50,128 +47,131 @@ def warm_up() -> None:
             with contextlib.suppress(Exception):  # a case that needs it fails with the real error
                 importlib.import_module(point.module)
     importlib.import_module("numpy.ma")  # by np.unique, when it is first called
-    prepare_seals()
 
 
-def run_case(request: CaseRequest, report: Reporter) -> None:
+def run_case(request: CaseRequest, report: Reporter) -> str | None:
     """Run, resume or score the case; what becomes of it stands in its directory, an exception too.
 
-    Ends the process with EXIT_INTERRUPTED when it was asked to stop: after the round that was under way.
+    ANSWERED: all is answered, and the case is to be called once more, in a process that has run none of its author's
+    code, to be scored there. Ends the process with EXIT_INTERRUPTED when it was asked to stop: after the round that was
+    under way.
     """
     store = CaseStore(request.workspace)
     with store.lock(request.case.id), contextlib.ExitStack() as stack:
         try:
             stack.enter_context(request.planned_code())
-            paused = store.has_come_to(request.case.id, request.until)
-            facts = None if paused else _run_or_resume(request, store, report)
-            if facts is None:
-                score_case(request)
-                return
-            if not contract_named(request.algorithm.contract).runs_cases:
-                score_case(request)  # before the result is declared: a metric that fails is a failure of the case
-            store.finish(request.case.id, facts)
+            _watch(store, request)
+            if _to_answer(request, store) and _answer(request, store, report) and request.apart:
+                return ANSWERED
+            _score(request, store)
         except Interrupted:
             print("interrupted; the next run continues after the last complete round")
             raise SystemExit(EXIT_INTERRUPTED) from None
-        except Ended as ended:
-            _end_alike(ended.code)
         except Exception as error:
             with contextlib.suppress(OSError):  # the log may be on the disk that is full
                 traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
                 said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
                 sys.stderr.write(hide_secrets(said, known=request.secrets))
-            _store_failure(store, request, error)
+            _store_failure(store, request, error, report)
+    return None
 
 
-def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:
-    """Answer whatever has not been answered yet. What is to be said in the result, beside scores; None: it pauses."""
+def _to_answer(request: CaseRequest, store: CaseStore) -> bool:
+    """Whether anything has to be answered, after what can't be believed was dropped."""
     case = request.case
+    if store.has_come_to(case.id, request.until) or store.answered(case.id) is not None:
+        return False
     store.unpack(case.id)
     state = store.state(case.id, thoroughly=True)
-    if (contract := contract_named(request.algorithm.contract)).runs_cases:
+    if contract_named(request.algorithm.contract).runs_cases:
         if state.status is None or state.damaged:
             store.reset(case.id)
         store.begin(case, request.identity)
-        _watch(store, request)
-        return run_contract_case(contract, request, store, report)
+        return True
     for name in state.damaged:
         print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
     store.drop(case.id, state.damaged)
     if state.status == "finished" or (state.damaged and state.is_whole):
         store.name(case, request.identity)
-        return store.facts(case.id)
+        store.note_answered(case.id, store.facts(case.id))
+        return False
     store.begin(case, request.identity)
-    if request.sealing == "none":
-        return _examined(request, store, report, None)
-    with contextlib.closing(LearnerSpawner(request)) as spawner:  # before this process holds anything of the exam
-        return _examined(request, store, report, spawner)
+    return True
 
 
-def _examined(
-    request: CaseRequest, store: CaseStore, report: Reporter, spawner: LearnerSpawner | None
-) -> Mapping[str, object] | None:
+def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> bool:
+    """Answer whatever has not been answered yet. Returns True: the author's code has run in this process."""
     case = request.case
-    _watch(store, request)
+    if (contract := contract_named(request.algorithm.contract)).runs_cases:
+        told = run_contract_case(contract, request, store, report)
+        store.note_answered(case.id, {**told, "finished_at": _now()})
+        return True
     exam = request.exam()
-    brief = Brief(
-        kind=exam.dataset.kind,
-        rounds=tuple(round_.name for round_ in exam.rounds),
-        classes=exam.dataset.classes,
-        rules=exam.rules,
-        streams=exam.stream is not None,
-    )
-
-    def learner(handler: Handler) -> Learner:
-        scratch = store.scratch(case.id)
-        if spawner is None:
-            return InlineLearner(request, brief, scratch, handler)
-        closed = closed_paths(request.workspace, [request.testenv.dataset], exam.dataset.folders)
-        return SealedLearner(request, brief, scratch, handler, spawner, closed)
-
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
-    for may_take_over in (True, False):
-        rounds = CaseRounds(request, exam, learner, report, may_take_over=may_take_over)
+    rounds = CaseRounds(request, exam, report)
+    own = store.files(case.id)
+    with working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace):
         try:
             rounds.go()
-        except StartOver:
-            rounds.learner.close()
-            continue
-        break
-    shutil.rmtree(store.scratch(case.id), ignore_errors=True)
+        except SystemExit as error:  # Python's own report of it is lost where a fork ends
+            raise RemoteError("SystemExit", error_text(error)) from error
     if rounds.paused:
-        return None
+        return True
     learned, ready = rounds.learner, rounds.ready
-    sealing = Sealing.weakest(one.sealing for one in store.complete_rounds(case.id) if one.sealing)
-    if sealing.denied:
-        print(f"audit: sealed copies would have been denied {', '.join(f'{name} ({n})' for name, n in sealing.denied)}")
-    return {
+    provenance = {**request.provenance, "device": ready.card, "threads": request.threads}
+    if rounds.resumed_after is not None:
+        provenance["resumed_after_round"] = rounds.resumed_after
+    facts = {
         "bound": rounds.bound,
         "basemodel": hide_secrets(learned.state.basemodel, known=request.secrets),
         "measures": {name: vars(one) for name, one in ready.measures.items()},
-        "sealing": vars(sealing),
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
+        "finished_at": _now(),
+        "provenance": provenance,
     }
+    store.note_answered(case.id, facts)
+    return True
 
 
-def _end_alike(code: int) -> NoReturn:
-    """End this process as the learner's has ended, which says all that there is to say."""
-    if code < 0:
-        faulthandler.disable()
-        with contextlib.suppress(OSError, ValueError):  # some can't be handled
-            signal.signal(-code, signal.SIG_DFL)
-        sys.stdout.flush()
-        os.kill(os.getpid(), -code)
-    raise SystemExit(code if code not in (0, EXIT_STORAGE) else 1)  # of storage the keeper alone can tell
+def _score(request: CaseRequest, store: CaseStore) -> None:
+    """Score what was answered and, unless it pauses, declare the result: a metric that fails is a failure of the
+    case."""
+    case, contract = request.case, contract_named(request.algorithm.contract)
+    facts: Mapping[str, Any] | None = store.answered(case.id)
+    if facts is None:
+        score_case(request)  # it pauses
+        return
+    if contract.runs_cases:
+        facts = score_contract_case(contract, request, store, dict(facts))
+    else:
+        score_case(request)
+    store.finish(case.id, facts)
 
 
-def _store_failure(store: CaseStore, request: CaseRequest, error: Exception) -> None:
-    """If even the failure can't be written, the exit status has to tell."""
-    if _is_of_storage(error, store.workspace):
-        raise SystemExit(EXIT_STORAGE) from error
+@contextlib.contextmanager
+def _one_cache_of_compiled_code(workspace: Path) -> Iterator[None]:
+    """Context manager: code that is compiled within is kept for all cases, unless the user has named a place."""
+    added = [name for name in _COMPILED if name not in os.environ]
+    for name in added:
+        os.environ[name] = str(workspace / "cache" / "compiled" / name.partition("_")[0].lower())
     try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _store_failure(store: CaseStore, request: CaseRequest, error: Exception, report: Reporter) -> None:
+    """If even the failure can't be written, the exit status has to tell."""
+    try:
+        if _is_of_storage(error, store.workspace):
+            raise error
         store.fail(request.case.id, _failure(error, store, request))
     except OSError as unwritable:
+        report(UNWRITABLE)
         raise SystemExit(EXIT_STORAGE) from unwritable
 
 
@@ -199,7 +199,8 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
     kind: FailureKind = "memory" if error_kind(error) in ("MemoryError", "OutOfMemoryError") else "exception"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
-    message = hide_secrets(str(error), known=request.secrets) or "(no message)"
+    said = error_text(error) + missing_file_hint(error, store.files(request.case.id), request.started_in)
+    message = hide_secrets(said, known=request.secrets) or "(no message)"
     if isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None:
         message = (
             f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"

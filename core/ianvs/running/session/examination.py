@@ -1,16 +1,14 @@
-"""The keeper's examination of a learner: what it is asked, in which order, and what is kept of its answers.
+"""The examination of a learner: what it is asked, in which order, and what is kept of its answers.
 
 Where the rules hide the task in testing, everything that is asked after a round is one set of samples in an order that
 tells nothing; the answers are put back to their test sets here.
 """
 
 import hashlib
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,22 +17,17 @@ from numpy.typing import NDArray
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Asked, Predictions
 from ianvs.config.spec import TestEnvSpec
-from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.processes.proc import cpu_seconds
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.checked_answers import picked
 from ianvs.running.session.feed import DataFeed
-from ianvs.running.session.handing import described
-from ianvs.running.session.kept_replies import Replies
-from ianvs.running.session.learner_messages import Answer, read
+from ianvs.running.session.known_replies import Replies
+from ianvs.running.session.learner import Asking, LocalLearner, Model
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
-from ianvs.running.session.remote import Answering, Learner, Model
-from ianvs.running.session.row_server import RowServer
 
 _PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
 
@@ -51,7 +44,7 @@ class _Call:
     context: Mapping[str, object] = field(default_factory=dict)
     order: NDArray[np.int64] | None = None
     adapted: TestSet | None = None  # what a copy learns before it answers
-    round: Mapping[str, object] | None = None  # of a held-out part
+    round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None  # of a held-out part: number, seen, new
     of: Question | None = None
 
 
@@ -63,7 +56,7 @@ _Arranged = list[tuple[tuple[int, ...], _Call]]  # (test sets, what is asked of 
 class Examination:
     """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
 
-    testenv: what is asked beside labels. folder: for what is too large for memory. replies: where they come from.
+    testenv: what is asked beside labels. replies: where they come from.
     """
 
     def __init__(
@@ -71,13 +64,12 @@ class Examination:
         exam: Exam,
         testenv: TestEnvSpec,
         feed: DataFeed,
-        learner: Learner,
+        learner: LocalLearner,
         seed: int,
-        folder: Path,
         replies: Replies,
     ) -> None:
         self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
-        self._seed, self._folder, self._replies = seed, folder, replies
+        self._seed, self._replies = seed, replies
         self._kind = data_type(exam.dataset.kind, testenv.dataset.data_type)
         self._questions = questions_of(testenv)
         self._secret = _secret(exam)
@@ -88,11 +80,10 @@ class Examination:
         model: Model,
         taught: int,
         samples: int | None = None,
-        then: Callable[[Answering], None] = lambda who: None,
     ) -> dict[Asked, Predictions]:
-        """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`.
+        """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`, a second
+        object's. model: what the learner is now, as it was saved.
 
-        then: called with who has given them, before it is gone.
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
@@ -104,9 +95,8 @@ class Examination:
         if samples is None:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
-        with self._learner.answering(model) as who:
-            said = iter(list(self._asked(calls, nullcontext(who), taught, when=f"{taught} {samples}")))
-            then(nullcontext(who))
+        with self._learner.examined(model, apart=samples is not None):
+            said = iter(list(self._asked(calls, model, taught, when=f"{taught} {samples}")))
         found: dict[Asked, Predictions] = {}
         for question, arranged in steps:
             for which, call in arranged:
@@ -129,13 +119,14 @@ class Examination:
         """What the model answers to the part that is held out of the training of round `index`; untimed."""
         dataset, rounds = self._exam.dataset, self._exam.rounds
         round_, positions = rounds[index - 1], self._feed.held_out(index)
-        seen = sorted({c for one in rounds[:index] for c in one.classes})
-        told = {"number": index, "seen": seen, "new": round_.classes}
+        seen = tuple(sorted({c for one in rounds[:index] for c in one.classes}))
+        told = (index, seen, tuple(round_.classes))
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
         question = _Call((part,), name, self._context(index - 1, round_.classes), round=told)
         when = f"held out of {index}"
-        [answer] = self._asked([question], self._learner.answering(model), index, timed=False, when=when)
+        with self._learner.examined(model):
+            [answer] = self._asked([question], model, index, timed=False, when=when)
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
@@ -145,18 +136,24 @@ class Examination:
         truth = self._kind.truth(dataset.train, positions) if every is None else every
         return self._kind.record(about, truth, said)
 
-    def taught(self, index: int, copies: Answering, times: int = 1) -> list[Predictions]:
-        """Answers to a few training samples of round `index`, with the same random numbers every time; untimed."""
-        part = self._feed.probed(index)
-        few = replace(part, positions=_few(part))
-        context = self._context(index - 1, self._exam.rounds[index - 1].classes)
-        question = _Call((few,), f"samples of round {index}", context)
-        return list(self._asked([question] * times, copies, index, timed=False, tried=True))
+    def known(self, model: Model, taught: int) -> list[Predictions]:
+        """Answers to a few training samples of each round so far, with the same random numbers every time; untimed."""
+        calls = []
+        for index in range(1, taught + 1):
+            part = self._feed.probed(index)
+            few = replace(part, positions=_few(part))
+            if len(few.positions):
+                context = self._context(index - 1, self._exam.rounds[index - 1].classes)
+                calls.append(_Call((few,), f"samples of round {index}", context))
+        with self._learner.examined(model):
+            return list(self._asked(calls, model, taught, timed=False, tried=True))
 
-    def ahead(self, parts: Sequence[Part], copies: Answering, taught: int) -> list[Any]:
-        """Answers to training samples that were not told yet, or again to such that were, part after part; untimed."""
+    def ahead(self, parts: Sequence[Part], model: Model, taught: int) -> list[Any]:
+        """Answers of a second object to training samples that were not told yet, or again to such that were, part
+        after part; untimed."""
         questions = [_Call((part,), "questions of the stream") for part in parts]
-        return [one.labels for one in self._asked(questions, copies, taught, timed=False, tried=True)]
+        with self._learner.examined(model, apart=True):
+            return [one.labels for one in self._asked(questions, model, taught, timed=False, tried=True)]
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
@@ -203,7 +200,7 @@ class Examination:
         """
         if question.may_lack and self.unscored:
             return []
-        if question.shows_labels and self._learner.adapts:
+        if question.shows_labels and self._learner.session.modules.adapt:
             raise PluginError(
                 f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
                 f"shown to it. Take `{question.name}: true` out of the testenv, or the algorithm out of the job.",
@@ -229,7 +226,7 @@ class Examination:
         return {j: replace(part, positions=part.positions[:_PROBED]) for j, part in found.items()}
 
     def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
-        """By the case's seed and what only the keeper knows: a learner that knows the seed can't draw it again."""
+        """By the case's seed and the true labels: a learner that knows the seed can't draw it again."""
         text = f"{self._secret} {self._seed} {when}".encode()
         seed = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
         return np.random.default_rng(seed).permutation(sum(len(part.positions) for part in parts))
@@ -246,81 +243,53 @@ class Examination:
     def _asked(
         self,
         calls: Sequence[_Call],
-        copies: Answering,
+        model: Model,
         taught: int,
         *,
         timed: bool = True,
         tried: bool = False,
         when: str = "",
     ) -> Iterator[Predictions]:
-        """Raw answers, checked for their form, in the order of the calls. timed: what they take, and lose of their
-        length, is `spent`. tried: nothing hangs on them. when: which examination it is, for replies that were kept."""
-        with copies as (copy, pid):
-            for number, call in enumerate(calls):
-                samples = columns_of(call.parts, ("x",), call.order)["x"]
-                shows = call.of is not None and call.of.shows_labels
-                replies = columns_of(call.parts, ("y",), call.order)["y"] if shows else None
-                writer, lender = ArrayWriter(0, self._folder), RowServer(self._folder)
-                adapted = None
-                if call.adapted is not None:
-                    view = described(self._feed.adaptation(call.adapted), writer, lender)
-                    adapted = {"view": view, "classes": call.adapted.classes, "task": call.adapted.name}
-                body: dict[str, object] = {
-                    "x": lender.told(samples, writer),
-                    "y": None if replies is None else writer.column(replies),
-                    "name": call.name,
-                    "context": call.context,
-                    "round": call.round,
-                    "question": None if call.of is None else call.of.name,
-                    "label_shape": call.parts[0].samples.y.shape[1:],
-                    "adapt": adapted,
-                    "taught": taught > 0,
-                    "first": number == 0,
-                    "quiet": taught == 0 or tried,
-                    "tried": tried,
-                }
-                files = [writer.sealed(), *lender.door()]
-                count = sum(len(part.positions) for part in call.parts)
-                labels = call.of is None
-                size = (self._kind.batch_limit if labels else None) or max(1, count)
-                pieces, spent = list[Predictions](), self.spent
-                with ExitStack() as lent:  # also where an answer is refused: nothing can be read any more
-                    if when and labels:  # later it is shown what nobody shall find among its replies
-                        lent.enter_context(self._replies.given(when))
-                    lent.callback(lender.close)
-                    for file in files:
-                        lent.callback(os.close, file)
-                    for start in range(0, max(1, count), size):
-                        began, cpu = time.perf_counter(), cpu_seconds(pid)
-                        reply = copy.call("more", {"quiet": body["quiet"]}) if pieces else copy.call("ask", body, files)
-                        self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
-                        said = self._read(call, min(size, count - start), read(Answer, reply.body), reply.files)
-                        packed = labels and not tried
-                        pieces.append(replace(said, labels=self._kind.packed(said.labels)) if packed else said)
-                if not timed:
-                    self.spent = spent
-                yield pieces[0] if len(pieces) == 1 else _joined(pieces)
-
-    def _read(self, call: _Call, count: int, answer: Answer, files: Sequence[int]) -> Predictions:
-        """Answers to `count` samples. Raises PluginError for those that don't fit; nothing is taken on trust."""
-        if len(files) != 1:
-            raise PluginError(f"{answer.who} gave no answers", code="invalid-result")
-        memory = mapped(files[0])
-        labels = unpacked(memory, answer.labels)
-        extras = {name: np.asarray(unpacked(memory, spec)) for name, spec in answer.extras.items()}
-        for name, values in extras.items():
-            if len(values) != count:
-                raise PluginError(
-                    f"{answer.who} gave {len(values)} of '{name}' for {count} samples", code="invalid-result"
+        """Checked answers, in the order of the calls. timed: what they take, and lose of their length, is `spent`.
+        tried: nothing hangs on them. when: which examination it is, for replies that were kept."""
+        for call in calls:
+            shows = call.of is not None and call.of.shows_labels
+            adapted, labels = call.adapted, call.of is None
+            pieces, spent = list[Predictions](), self.spent
+            with ExitStack() as lent:
+                by = None
+                if when and labels:  # later it is shown what nobody shall find among its replies
+                    by = lent.enter_context(self._replies.given(when))
+                asked = Asking(
+                    x=columns_of(call.parts, ("x",), call.order)["x"],
+                    name=call.name,
+                    label_shape=call.parts[0].samples.y.shape[1:],
+                    context=call.context,
+                    replies=columns_of(call.parts, ("y",), call.order)["y"] if shows else None,
+                    round=call.round,
+                    question=None if call.of is None else call.of.name,
+                    adapt=None if adapted is None else (self._feed.adaptation(adapted), adapted.name, adapted.classes),
+                    taught=taught > 0,
+                    tried=tried,
+                    replies_by=by,
                 )
-        if call.of is None:
-            unseen = self._exam.rules.unseen != "none"
-            labels = self._kind.checker(_asked_for(call, count), self._classes, unseen=unseen)(labels, answer.who)
-            labels, cut = self._kind.shortened(labels)
-            self.spent += Spent(cut=cut)
-        else:
-            labels = call.of.checked(labels, count, self._classes, answer.who)
-        return Predictions(labels, extras)
+                answers = self._learner.answers(asked, model)
+                while True:
+                    began, cpu = time.perf_counter(), cpu_seconds()
+                    said = next(answers, None)
+                    self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds() - cpu))
+                    if said is None:
+                        break
+                    pieces.append(self._shortened(said, packed=not tried) if labels else said)
+            if not timed:
+                self.spent = spent
+            yield pieces[0] if len(pieces) == 1 else _joined(pieces)
+
+    def _shortened(self, said: Predictions, *, packed: bool) -> Predictions:
+        """Answers no longer than they may be. packed: in the form that waits for others."""
+        answers, cut = self._kind.shortened(said.labels)
+        self.spent += Spent(cut=cut)
+        return replace(said, labels=self._kind.packed(answers) if packed else answers)
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))
@@ -345,16 +314,6 @@ def _joined(pieces: Sequence[Predictions]) -> Predictions:
         )
     extras = {name: np.concatenate([piece.extras[name] for piece in pieces]) for name in pieces[0].extras}
     return Predictions([one for piece in pieces for one in piece.labels], extras)
-
-
-def _asked_for(call: _Call, count: int) -> Part:
-    """What a kind of data checks answers against: the samples where they are objects, the shapes of the labels."""
-    one = call.parts[0].samples
-    x: NDArray[Any] = np.broadcast_to(np.uint8(0), (count,))
-    if one.x.dtype == object:
-        x = columns_of(call.parts, ("x",), call.order)["x"].gather()
-    y = np.broadcast_to(np.uint8(0), (count, *one.y.shape[1:]))
-    return Part(Samples(x, y, np.empty(0, str)), np.arange(count))
 
 
 def _few(part: Part) -> NDArray[np.int64]:

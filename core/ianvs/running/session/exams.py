@@ -22,7 +22,6 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.planning.plan import scored_metrics
 from ianvs.running.scoring import as_read, score_of
-from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
 
 FITS = "fits"  # folder of the cache
@@ -63,8 +62,6 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
             rounds=tuple(round_.name for round_ in exam.rounds),
             tests=tuple(test.name for test in exam.tests),
             rules=vars(exam.rules),
-            round_digests=tuple(content(exam.dataset.train, round_) for round_ in exam.rounds),
-            test_digests=tuple(content(exam.dataset.test, sheet.asked) for sheet in exam.sheets),
             round_classes=tuple(round_.classes for round_ in exam.rounds),
             test_classes=tuple(test.classes for test in exam.tests),
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),

@@ -17,7 +17,10 @@ from ianvs.exam.data.split import dirichlet_deal, stratified_deal
 from ianvs.exam.data_types import data_type
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.exam.scenarios.request import hold_out
-from ianvs.running.session.session import ALL, Share
+
+Share = tuple[int, int]
+"""(k, n): the k-th, from 0, of n parts."""
+ALL: Share = (0, 1)
 
 
 @dataclass(frozen=True)

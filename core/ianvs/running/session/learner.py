@@ -1,139 +1,143 @@
-"""The learner's side of a case: does what the keeper orders, with the author's code.
+"""A learner: the author's objects in the process of the case, and what is asked of them.
 
-It runs in a process of its own, which holds nothing of the exam, or, with `engine: inline`, in that of the keeper.
-Copies of that process give the answers (ianvs.running.session.processes).
+What must not touch the learner is asked of a second object, made from what `save` wrote.
 """
 
-import errno
-import os
+import copy
+import random
 import sys
-import tempfile
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, ReplyServerError, author_place
-from ianvs.base.secrets import hide_secrets
-from ianvs.exam.data.parts import ColumnData, Picked
+from ianvs.base.types import Measure
+from ianvs.exam.data.lazy_column import presented
+from ianvs.exam.data.parts import Column, ColumnData, Picked
 from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.questions import questions_of
 from ianvs.exam.scenarios.views import TestView, TrainView
-from ianvs.processes.sealing.peer import Caller, Gone, Message, RemoteError
-from ianvs.processes.sealing.shared_arrays import ArrayWriter
+from ianvs.processes.interpreters.wire import RemoteError
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
-from ianvs.running.session.asked_replies import AskedReplies
 from ianvs.running.session.checked_answers import checked_answers
-from ianvs.running.session.learner_messages import Answer, Ready, State
+from ianvs.running.session.feed import Handout
+from ianvs.running.session.known_replies import Replies
+from ianvs.running.session.measure import NOTHING_SPENT, Meter
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
-from ianvs.running.session.session import Brief, CaseSession
+from ianvs.running.session.session import Brief, CaseSession, Source
+from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
 from ianvs.store import StoredModule
 
-_CLOSED = (
-    "A learner can't open the workspace and the exam's data. While it predicts it writes nothing, starts no processes "
-    "and opens no connections. It may write only below the `folder` of its context, and temporary files; "
-    "`sealing: open` in the job lifts that (docs/trust.md)."
-)
 
-_Order = Callable[[Mapping[str, Any], tuple[int, ...]], Message | None]
+@dataclass(frozen=True)
+class Ready:
+    """What is known before the first round. steps: names. measures: of the paradigm and of its modules.
 
-
-class LearnerHost:
-    """Handles the keeper's orders (ianvs.processes.sealing.peer.Handler).
-
-    fork: lets a copy of this process serve at a socket, with temporary files in a folder. closed: whether folders are
-    closed to this process.
+    measured: whether modules measure themselves. hears, stateless: of the paradigm. device, card: where it runs.
     """
 
-    def __init__(
-        self,
-        request: CaseRequest,
-        brief: Brief,
-        fork: Callable[[int, str], int] | None = None,
-        *,
-        closed: bool = False,
-    ) -> None:
-        self._request, self._brief, self._fork, self._closed = request, brief, fork, closed
+    steps: tuple[str, ...]
+    reference: bool
+    measures: Mapping[str, Measure]
+    measured: bool
+    hears: bool
+    stateless: bool
+    device: Literal["cpu", "cuda"]
+    card: str
+
+
+@dataclass(frozen=True)
+class State:
+    """What a learner says of itself. passes, measures: of the step that is under way. The rest is of now.
+
+    memory: whether it declares a store of old samples. past: it is given all rounds so far. modules: how many it has.
+    unscored: what it is not asked, which it may lack, and why; "" where there is nothing.
+    """
+
+    passes: int
+    measures: Mapping[str, float]
+    basemodel: str
+    remark: str
+    memory_samples: int | None
+    memory_bytes: int | None
+    peak_gpu_bytes: int | None
+    past: bool
+    modules: int
+    who: str
+    unscored: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """What of a learner is stored. folder: None for one that has nothing stored."""
+
+    modules: Sequence[StoredModule] = ()
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Samples that are asked in one call.
+
+    replies: what is expected, where a question shows it. name: what errors call the samples. context: what is told with
+    them. round: (number, seen, new) of a held-out part. question: None: labels are asked for. adapt: what a copy is
+    taught before it answers, with its name and classes. taught: whether the learner was taught anything. tried: nothing
+    hangs on the answers. replies_by: where replies may come from.
+    """
+
+    x: Column
+    name: str
+    label_shape: tuple[int, ...]
+    context: Mapping[str, Any] = field(default_factory=dict)
+    replies: Column | None = None
+    round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
+    question: str | None = None
+    adapt: tuple[Handout, str, tuple[int, ...]] | None = None
+    taught: bool = True
+    tried: bool = False
+    replies_by: Replies | None = None
+
+
+class LocalLearner:
+    """The objects of the author's classes, in this process.
+
+    spent: by training, since `train` was called. changed: what of its state an examination has changed since it was
+    last cleared; "" for nothing.
+    """
+
+    def __init__(self, request: CaseRequest, brief: Brief, source: Source) -> None:
+        self._request, self._brief, self._source = request, brief, source
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
         self._questions = {question.name: question for question in questions_of(request.testenv)}
-        self._umask = os.umask(0o077)
-        os.umask(self._umask)
-        self._opened: CaseSession | None = None
-        self._keeper: Caller
-        self._saved: list[StoredModule] | None = None
-        self._answers: Iterator[tuple[Predictions, bool]]
-        self._orders: Mapping[str, _Order] = {
-            "ready": self._ready,
-            "train": self._train,
-            "measure": self._measure,
-            "meet": self._meet,
-            "save": self._save,
-            "restore": self._restore,
-            "answer": self._answer,
-            "ask": self._ask,
-            "more": self._more,
-        }
+        self._meter = Meter()
+        self.spent, self.changed = NOTHING_SPENT, ""
+        self.session: CaseSession
+        self.state: State
 
-    def connect(self, keeper: Caller) -> None:
-        """keeper: whom the session asks for data."""
-        self._keeper = keeper
-        if self._opened is not None:
-            self._opened.keeper = keeper
-
-    def __call__(self, name: str, told: Message) -> Message | None:
-        if name not in self._orders:
-            raise PluginError(f"there is no order '{name}'", code="invalid-request")
-        try:
-            return self._orders[name](told.body, told.files)
-        except (Gone, IanvsError, RemoteError):
-            raise
-        except SystemExit as error:  # Python's own report of it is lost where a fork ends
-            said = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
-            raise RemoteError("SystemExit", f"{author_place(error)}{said}") from error
-        except Exception as error:
-            refused = self._closed and _is_refused(error)
-            if refused or not told.body.get("quiet"):
-                sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
-            if refused:
-                raise PluginError(
-                    f"{author_place(error)}{type(error).__name__}: {error}. {_CLOSED}", code="broken-rule"
-                ) from error
-            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)  # told by how it begins
-            if self._closed and not full and (place := author_place(error)):
-                raise RemoteError(type(error).__name__, f"{place}{error}") from error
-            raise
-
-    @property
-    def _session(self) -> CaseSession:
-        if self._opened is None:
-            raise PluginError("there is no session yet", code="invalid-request")
-        return self._opened
-
-    # --- orders -------------------------------------------------------------------------------------------------
-
-    def _ready(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+    def prepare(self, folder: Path) -> Ready:
+        """folder: the place that it may keep files in."""
         request = self._request
         device = _prepare_process(request)
         paradigm = find_paradigm(request.algorithm.paradigm)
         options = paradigm.options.model_validate(dict(request.algorithm.paradigm.options))
-        folder = Path(body["folder"])
         session = CaseSession(request, self._brief, self._kind, paradigm(), options, device, folder)
-        self._opened = session
-        session.keeper = self._keeper
+        self.session, session.source = session, self._source
         steps = tuple(session.paradigm.steps(session))
         hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
         if paradigm.predict is Paradigm.predict or hears or stateless:
-            session.module("basemodel")  # here, since copies that answer would each make it anew
+            session.module("basemodel")
         if (hears or stateless) and session.has("memory"):
             session.module("memory")
         own = declared_measures(session.modules, paradigm.measures)
-        ready = Ready(
+        self.ready = Ready(
             steps=steps,
             reference=paradigm.reference,
             measures={**paradigm.measures, **own},
@@ -143,173 +147,188 @@ class LearnerHost:
             device="cuda" if device == "cuda" else "cpu",
             card=str(sys.modules["torch"].cuda.get_device_name()) if device == "cuda" else "cpu",
         )
-        return Message(ready.model_dump())
+        self._look()
+        return self.ready
 
-    def _train(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        session = self._session
-        session.begin(body["step"])
-        session.valid = session.view(body["valid"], session.columns(files)) if body["valid"] else None
-        session.paradigm.train(body["step"], session)
-        measure.synchronise()
-        return self._state()
+    def train(self, step: int, valid: Handout | None) -> None:
+        """Teach it round `step`. valid: the held-out part of the round."""
+        session = self.session
+        session.begin(step)
+        self._meter.start()
+        try:
+            session.valid = None if valid is None else session.view(valid)
+            session.paradigm.train(step, session)
+            self._look()
+        finally:
+            self.spent = self._meter.stop()
 
-    def _measure(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        """Let the modules measure themselves, as they are now."""
-        session = self._session
+    def measure(self) -> None:
+        """Let its modules measure themselves, as they are now; its state has what they found."""
+        if not self.ready.measured:
+            return
+        session = self.session
         start_generators(session.seed, "measured")
         for module in session.modules:
             if isinstance(getattr(module.plugin, "measures", None), Mapping):
                 said = session.call(module, "measured")
                 session.step.measures |= checked_measures(module, said)
-        measure.synchronise()
-        return self._state()
+        self._look()
 
-    def _meet(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        """Make modules that the keeper knows of, so that they can be asked who they are."""
-        for kind, instance in body["modules"]:
-            self._session.module(kind, instance)
-        return self._state()
+    def instantiate(self, modules: Sequence[StoredModule]) -> None:
+        """Make those modules, as they were before they were taught anything."""
+        for one in modules:
+            self.session.module(one.kind, one.instance)
+        self._look()
 
-    def _save(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        folder = Path(body["folder"])
-        os.umask(self._umask)  # the author's code may have set another, and what it saves has to be read
-        if self._session.valid is not None:
-            self._session.valid.close()
-            self._session.valid = None
-        return Message({"modules": [one.told(folder) for one in self._session.modules.save(folder)]})
+    def forget(self) -> None:
+        """All modules are new from now on."""
+        session = self.session
+        request = self._request
+        session.modules = Modules(request.algorithm, request.case, self._brief.rules, request.started_in)
+        session.module("basemodel") if session.has("basemodel") else None
 
-    def _restore(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        stored = tuple(StoredModule.of(one, Path(body["folder"])) for one in body["modules"])
-        self._session.modules.restore(stored, taught=body["taught"], anew=body["anew"])
-        return self._state()
+    def save(self, folder: Path, *, of_round: bool = True) -> Model:
+        """What it is now, stored in `folder`. of_round: the round is over. Raises PluginError for more than the job's
+        limit."""
+        session = self.session
+        if of_round and session.valid is not None:
+            session.valid.close()
+            session.valid = None
+        modules = session.modules.save(folder)
+        measure.saved_bytes(folder, self._request.saved_mb)
+        return Model(modules, folder)
 
-    def _answer(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        """Let a copy of this process serve at the other end of a socket, with a folder for temporary files."""
-        if self._fork is None or self._fork(files[0], body["folder"]) != 0:
-            raise PluginError("this learner can't be copied", code="broken-contract")
-        return Message({})
+    def restore(self, model: Model, *, taught: bool = True, anew: bool = False) -> None:
+        """Bring back what was saved. anew: in new objects of the author's classes."""
+        self.session.modules.restore(tuple(model.modules), taught=taught, anew=anew)
+        self._look()
 
-    def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        """A question of the keeper, and the first piece of the answers."""
-        self._answers = self._answered(body, files)
-        return self._more(body, ())
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is done within is not counted as its training."""
+        with self._meter.paused():
+            yield
 
-    def _more(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        """The next piece of the answers to what was asked last."""
-        said, last = next(self._answers)
-        if last:
-            next(self._answers, None)  # an adapted copy is left
-        measure.synchronise()
-        writer, labels = ArrayWriter(), said.labels
-        told = writer.values(labels)
-        extras = {name: writer.array(values) for name, values in said.extras.items()}
-        return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
+    @property
+    def is_apart(self) -> bool:
+        """Whether examinations ask a second object: it learns while it is tested, or has an `answer` that may.
 
-    # --- answers ------------------------------------------------------------------------------------------------
+        One of the latter that saves nothing is asked itself: there is nothing to make another from.
+        """
+        plugins = [module.plugin for module in self.session.modules]
+        answers = any(callable(getattr(plugin, "answer", None)) for plugin in plugins)
+        saves = all(callable(getattr(plugin, "save", None)) for plugin in plugins)
+        return self.session.modules.adapt or (answers and saves)
 
-    def _answered(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Iterator[tuple[Predictions, bool]]:
-        """(a piece of the answers, whether it is the last)"""
-        came, context = self._session.columns(files), self._context(body)
-        if body["question"] is None:
-            asks = AskedReplies(self._keeper, self._request.generation.engine)
-            context["generation"] = None if body["tried"] else asks  # then it replies by itself
-        x = came.of(body["x"])
-        if body["first"]:
-            self._saved = None
-        if body["tried"]:
-            start_generators(self._session.seed, "tried")
-        if body["question"] is not None:
-            y = None if body["y"] is None else came.of(body["y"])
-            yield Predictions(self._beside_labels(x, y, body, context)), True
-        elif (adapt := body["adapt"]) is None:
-            yield from self._pieces(body, x, context)
+    @contextmanager
+    def examined(self, model: Model, *, apart: bool = False) -> Iterator["LocalLearner"]:
+        """Itself, to be asked; global random generators and measures are put back afterwards.
+
+        model: as which it was saved. apart: a second object answers, whatever the learner is.
+        """
+        session, before = self.session, _generators()
+        measures, passes = dict(session.step.measures), session.step.passes
+        with ExitStack() as stack:
+            stack.callback(_put_back, before)
+            if apart or self.is_apart:
+                stack.enter_context(session.replaced(self._second(model)))
+                _put_back(before)
+                yield self
+            else:
+                most = bytes_within(self.spent.seconds)
+                was = state_digest([module.plugin for module in session.modules], most)
+                yield self
+                now = state_digest([module.plugin for module in session.modules], most)
+                self.changed = self.changed or changed_between(was, now)
+        session.step.measures, session.step.passes = measures, passes
+
+    def answers(self, asked: Asking, model: Model) -> Iterator[Predictions]:
+        """Checked answers, as many at a time as the data type allows. model: from which a copy is made to adapt."""
+        session, context = self.session, self._context(asked)
+        if asked.question is None:
+            by = asked.replies_by
+            context["generation"] = by
+        x = presented(asked.x, self._request.threads)
+        if asked.tried:
+            start_generators(session.seed, "tried")
+        if asked.question is not None:
+            yield Predictions(self._beside_labels(asked, x, context))
+        elif asked.adapt is None:
+            yield from self._pieces(asked, x, context)
         else:
-            view = self._session.view(adapt["view"], came)
-            with self._session.as_copy(self._copied(adapt["task"], body["taught"])):
-                for data in self._session.adaptation(view, context, tuple(adapt["classes"])):
-                    self._session.paradigm.adapt(data, self._session)
-                yield from self._pieces(body, x, context)
+            handout, name, classes = asked.adapt
+            start_generators(session.seed, f"adapt to {name}")
+            stored = list(model.modules) if asked.taught else None
+            with session.replaced(session.modules.copied(stored), pretraining=False):
+                for data in session.adaptation(session.view(handout), context, classes):
+                    session.paradigm.adapt(data, session)
+                yield from self._pieces(asked, x, context)
 
-    def _pieces(
-        self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]
-    ) -> Iterator[tuple[Predictions, bool]]:
+    def _pieces(self, asked: Asking, x: ColumnData, context: Mapping[str, Any]) -> Iterator[Predictions]:
         count = max(1, len(x))
         size = self._kind.batch_limit or count
         for start in range(0, count, size):
             piece = x if size >= count else Picked(x, np.arange(start, min(start + size, count)))
-            yield self._piece(body, piece, context), start + size >= count
+            yield self._piece(asked, piece, context)
 
-    def _piece(self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]) -> Predictions:
-        """Checked answers to samples that are asked at once."""
-        session = self._session
-        checked = checked_answers(
+    def _piece(self, asked: Asking, x: ColumnData, context: Mapping[str, Any]) -> Predictions:
+        session = self.session
+        found = checked_answers(
             self._kind,
             session.classes,
             x,
-            body["name"],
-            tuple(body["label_shape"]),
+            asked.name,
+            asked.label_shape,
             lambda data: session.paradigm.predict(data, context, session),
             lambda: session.who,
             f"{session.paradigm.name}.predict()",
             unseen=self._brief.rules.unseen != "none",
         )
-        writes = context["generation"]
-        if writes is not None and writes.engine == "server" and not writes.asked:
+        measure.synchronise()
+        by = asked.replies_by
+        if by is not None and by.engine == "server" and not by.asked:
             raise ReplyServerError(
                 f"{session.who} does not have its replies written by `generation`. Take it out of the job.",
                 code="unfit-module",
             )
-        return checked
+        return replace(found, labels=copy.deepcopy(found.labels))  # a learner may change what it has said later
 
-    def _beside_labels(
-        self, x: ColumnData, y: ColumnData | None, body: Mapping[str, Any], context: Mapping[str, Any]
-    ) -> NDArray[Any]:
-        """Checked, what a method of the base model says of all samples; y: their replies, where it is shown them."""
-        question, learner = self._questions[body["question"]], self._session.module("basemodel")
+    def _beside_labels(self, asked: Asking, x: ColumnData, context: Mapping[str, Any]) -> NDArray[Any]:
+        """Checked, what a method of the base model says of all samples."""
+        question, learner = self._questions[str(asked.question)], self.session.module("basemodel")
         if why := question.lacks(learner.plugin):
             raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.", code="broken-contract")
-        data: TestView | TrainView = TestView(x, name=body["name"])
-        if y is not None:
-            data = TrainView({"x": x, "y": y}, name=body["name"])
+        data: TestView | TrainView = TestView(x, name=asked.name)
+        if asked.replies is not None:
+            data = TrainView({"x": x, "y": presented(asked.replies, self._request.threads)}, name=asked.name)
         try:
-            found = self._session.call(learner, question.method, data, **context)
+            found = self.session.call(learner, question.method, data, **context)
         finally:
             data.close()
-        return question.checked(found, len(x), len(self._brief.classes), f"{learner.name}.{question.method}()")
+        return question.checked(found, len(x), self.session.classes, f"{learner.name}.{question.method}()")
 
-    def _unscored(self) -> str:
-        """What it is not asked, which a learner may lack, and why."""
-        paradigm = type(self._session.paradigm)
-        base = paradigm.predict is Paradigm.predict
-        for question in self._questions.values():
-            if question.may_lack:
-                why = "" if base else f"{paradigm.name} does not answer by its base model alone, whose they would be"
-                if why := why or question.lacks(self._session.module("basemodel").plugin):
-                    return f"no {question.may_lack}: {why}"
-        return ""
-
-    def _context(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _context(self, asked: Asking) -> dict[str, Any]:
         """What is told with a question: the task where the rules show it, the round of its held-out part."""
-        told = dict(body["context"])
-        if "task_classes" in told:
-            told["task_classes"] = tuple(told["task_classes"])
-        if (round_ := body["round"]) is None:
-            return told
-        return told | self._session.round_context(round_["number"], tuple(round_["seen"]), tuple(round_["new"]))
+        told = dict(asked.context)
+        return told if asked.round is None else told | self.session.round_context(*asked.round)
 
-    def _copied(self, name: str, taught: bool) -> Modules:
-        """Copies of the modules, for one test set to adapt; the modules themselves go on as they are."""
-        session = self._session
-        if self._saved is None and taught:
-            self._saved = session.modules.save(Path(tempfile.mkdtemp()))
-        start_generators(session.seed, f"adapt to {name}")
-        return session.modules.copied(self._saved)
+    def _second(self, model: Model) -> Modules:
+        """Other objects of the same classes that begin from `model`. Raises PluginError where they can't."""
+        for one in model.modules:
+            if one.path is None and (one.calls or one.kind == "basemodel"):
+                raise PluginError(
+                    f"the {one.kind} has no save(). It learns while it is tested, or is asked within a round, which is "
+                    "asked of a second object that loads what was saved: give it save() and load().",
+                    code="broken-contract",
+                )
+        return self.session.modules.copied(list(model.modules))
 
-    def _state(self) -> Message:
-        session = self._session
+    def _look(self) -> None:
+        session = self.session
+        measure.synchronise()
         plugins = [module.plugin for module in session.modules]
         samples, size = measure.memory_size(plugins)
-        state = State(
+        self.state = State(
             passes=session.step.passes,
             measures=session.step.measures,
             basemodel=session.modules.basemodel,
@@ -317,22 +336,50 @@ class LearnerHost:
             memory_samples=samples,
             memory_bytes=size,
             peak_gpu_bytes=measure.peak_gpu_bytes(),
-            adapts=session.modules.adapt,
             past=session.modules.sees_past_rounds,
             modules=len(plugins),
             who=session.who,
             unscored=self._unscored(),
         )
-        return Message(state.model_dump())
+
+    def _unscored(self) -> str:
+        """What it is not asked, which a learner may lack, and why."""
+        paradigm = type(self.session.paradigm)
+        base = paradigm.predict is Paradigm.predict
+        for question in self._questions.values():
+            if question.may_lack:
+                why = "" if base else f"{paradigm.name} does not answer by its base model alone, whose they would be"
+                if why := why or question.lacks(self.session.module("basemodel").plugin):
+                    return f"no {question.may_lack}: {why}"
+        return ""
 
 
-def _is_refused(error: BaseException | None) -> bool:
-    """Whether it comes from a file that could not be opened, as far as libraries that wrap such errors tell."""
-    while error is not None:
-        if isinstance(error, PermissionError) or os.strerror(errno.EACCES) in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def error_text(error: BaseException) -> str:
+    """What an author's code raised, with the line of their file before it."""
+    if isinstance(error, SystemExit):
+        said = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
+        return f"{author_place(error)}{said}"
+    known = isinstance(error, IanvsError | RemoteError)
+    return str(error) if known else f"{author_place(error)}{error}"
+
+
+def _generators() -> tuple[Any, ...]:
+    """The state of the global random generators."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return random.getstate(), np.random.get_state(), None, ()
+    cards = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else ()
+    return random.getstate(), np.random.get_state(), torch.get_rng_state(), cards
+
+
+def _put_back(state: tuple[Any, ...]) -> None:
+    random.setstate(state[0])
+    np.random.set_state(state[1])
+    torch = sys.modules.get("torch")
+    if torch is not None and state[2] is not None:
+        torch.set_rng_state(state[2])
+        if state[3]:
+            torch.cuda.set_rng_state_all(state[3])
 
 
 def _prepare_process(request: CaseRequest) -> str:

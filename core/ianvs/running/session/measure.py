@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.proc import cpu_seconds, resource, seconds_below, status
+from ianvs.processes.proc import cpu_seconds, resource, status
 
 
 @dataclass(frozen=True)
@@ -28,50 +28,31 @@ class Spent:
 NOTHING_SPENT = Spent()
 
 
-class Stopwatch:
-    """`spent` between entering and leaving it. It waits for the accelerator at both ends: see `synchronise`."""
-
-    def __enter__(self) -> Stopwatch:
-        synchronise()
-        self._cpu, self._start = cpu_seconds(), time.perf_counter()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        synchronise()
-        self.spent = Spent(time.perf_counter() - self._start, max(0.0, cpu_seconds() - self._cpu))
-
-
 class Meter:
-    """Takes the time of what another process does between `start` and `stop`, by the clocks of this one and the kernel.
+    """Takes the time of what this process does between `start` and `stop`, without that within `paused`.
 
-    What the process does when nothing was asked of it (a thread that goes on training) is added to the next.
-    adopter: its parent, to whom fall those that it has started and that outlive who started them.
+    It waits for the accelerator at both ends: see `synchronise`.
     """
 
-    def __init__(self, pid: int, adopter: int) -> None:
-        self._pid, self._adopter, self._spent = pid, adopter, NOTHING_SPENT
-        self._began = 0.0
-        self._cpu = self._idle_since = self._now()
+    def __init__(self) -> None:
+        self._spent, self._runs = NOTHING_SPENT, False
+        self._began = self._cpu = 0.0
 
     def start(self) -> None:
-        self._spent = Spent(0.0, self.unasked())
+        self._spent, self._runs = NOTHING_SPENT, True
         self._resume()
 
     def stop(self) -> Spent:
         self._pause()
-        self.idle()
+        self._runs = False
         return self._spent
-
-    def idle(self) -> None:
-        """From now on nothing is asked of it."""
-        self._idle_since = self._now()
-
-    def unasked(self) -> float:
-        """Processor seconds since it was to be idle."""
-        return max(0.0, self._now() - self._idle_since)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
+        """Not counted is what happens within; where nothing is counted, it makes no difference."""
+        if not self._runs:
+            yield
+            return
         self._pause()
         try:
             yield
@@ -79,14 +60,12 @@ class Meter:
             self._resume()
 
     def _resume(self) -> None:
-        self._began, self._cpu = time.perf_counter(), self._now()
+        synchronise()
+        self._began, self._cpu = time.perf_counter(), cpu_seconds()
 
     def _pause(self) -> None:
-        taken = time.perf_counter() - self._began, max(0.0, self._now() - self._cpu)
-        self._spent += Spent(*taken)
-
-    def _now(self) -> float:
-        return cpu_seconds(self._pid) + seconds_below(self._adopter, but=self._pid)
+        synchronise()
+        self._spent += Spent(time.perf_counter() - self._began, max(0.0, cpu_seconds() - self._cpu))
 
 
 def peak_host_bytes(pid: int | None = None) -> int:
@@ -141,3 +120,11 @@ def synchronise() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
+
+
+def compiled_code() -> str:
+    """How much of what torch.compile needed in this process was compiled before, in words; "": it needed nothing."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    counted = utils.counters["inductor"] if utils is not None else {}
+    hits, misses = (counted.get(f"fxgraph_cache_{what}", 0) for what in ("hit", "miss"))
+    return f"{hits} of {hits + misses} compiled graphs came from the cache" if hits or misses else ""

@@ -19,10 +19,11 @@ from ianvs.config.contracts import surroundings
 from ianvs.config.spec import AlgorithmSpec
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
-from ianvs.plugins.loader import Loaded
+from ianvs.plugins.loader import Loaded, place_for_others
 from ianvs.plugins.signature import named_arguments
 from ianvs.processes.interpreters.author_object import load_in
 from ianvs.running.planning.cases import own_hyperparameters
+from ianvs.running.planning.named_files import located
 from ianvs.store import StoredModule
 
 
@@ -120,8 +121,9 @@ class AuthorsModule:
 class Modules:
     """All modules that a case has given out so far, by type and name of the instance."""
 
-    def __init__(self, algorithm: AlgorithmSpec, case: TestCase, rules: Rules) -> None:
-        self._algorithm, self._case, self._rules = algorithm, case, rules
+    def __init__(self, algorithm: AlgorithmSpec, case: TestCase, rules: Rules, home: Path) -> None:
+        """home: the folder below which relative paths among hyperparameters are."""
+        self._algorithm, self._case, self._rules, self._home = algorithm, case, rules, home
         self._loaded: dict[str, Loaded] = {}
         self._made: dict[tuple[str, str], AuthorsModule] = {}
         self.remarks: set[str] = set()  # of ours
@@ -169,7 +171,7 @@ class Modules:
 
     def copied(self, stored: list[StoredModule] | None) -> Modules:
         """Other objects of the same classes, with what `save` has written; new ones where that is None."""
-        copy = Modules(self._algorithm, self._case, self._rules)
+        copy = Modules(self._algorithm, self._case, self._rules, self._home)
         copy._loaded = self._loaded
         paths = {(one.kind, one.instance): one.path for one in stored or ()}
         for key, module in self._made.items():
@@ -206,7 +208,8 @@ class Modules:
         loaded = self._class(kind)
         kinds = [module.type for module in self._algorithm.modules]
         with loaded.active() as build:
-            plugin = build(**own_hyperparameters(self._case.hyperparameters, kind, kinds))
+            given = own_hyperparameters(self._case.hyperparameters, kind, kinds)
+            plugin = build(**{name: located(value, self._home) for name, value in given.items()})
         made = AuthorsModule(kind, instance, plugin, loaded, self._rules)
         model = self._algorithm.initial_model if path is None and kind == "basemodel" else path
         if model is not None:
@@ -223,6 +226,7 @@ class Modules:
             )
         if kind not in self._loaded:
             self._loaded[kind] = load_in(surroundings(self._algorithm), known[kind].url, known[kind].name)
+            place_for_others(str(getattr(self._loaded[kind].target, "__module__", "")))
         return self._loaded[kind]
 
 

@@ -1,9 +1,13 @@
-"""What a learner keeps in its own folder, in an exam that asks before it tells: it goes with the round, as models do.
+"""What a learner keeps in its own folder: it goes with the round, as models do.
 
-A learner that is killed is asked its round again. What it noted there meanwhile would answer for it.
+A learner that is killed is taught its round again. What it noted there meanwhile would be of a round that never was.
 """
 
+import os
 import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ianvs.store.sealed import remove
@@ -14,7 +18,7 @@ _NOTES = ".folder"  # beside what save() wrote
 def keep_notes(own: Path, model: Path) -> None:
     """Copy what lies in the learner's folder into that of its model."""
     if any(own.iterdir()):
-        shutil.copytree(own, model / _NOTES, symlinks=True)
+        shutil.copytree(own, model / _NOTES, symlinks=True, ignore=_special)
 
 
 def bring_back_notes(model: Path | None, own: Path) -> None:
@@ -23,3 +27,41 @@ def bring_back_notes(model: Path | None, own: Path) -> None:
         remove(path)
     if model is not None and (model / _NOTES).is_dir():
         shutil.copytree(model / _NOTES, own, symlinks=True, dirs_exist_ok=True)
+
+
+@contextmanager
+def working_in(own: Path) -> Iterator[None]:
+    """Context manager: the current folder is the learner's own, so that two cases that write `best.pt` never meet."""
+    before = Path.cwd()
+    own.mkdir(parents=True, exist_ok=True)
+    os.chdir(own)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def missing_file_hint(error: BaseException, own: Path, started_in: Path) -> str:
+    """What to do about a relative file that was not found, and lies where ianvs was started; "" for anything else."""
+    name = getattr(error, "filename", None)
+    if not isinstance(error, FileNotFoundError) or not isinstance(name, str | os.PathLike):
+        return ""
+    inside = Path(name)
+    if inside.is_absolute():
+        if not inside.is_relative_to(own):
+            return ""
+        inside = inside.relative_to(own)
+    there = started_in / inside
+    if not there.exists():
+        return ""
+    return f". The current folder of a case is its own; the file lies where ianvs was started: name it as {there}"
+
+
+def _special(folder: str, names: list[str]) -> list[str]:
+    """Those that can't be copied: sockets, pipes, devices."""
+
+    def plain(name: str) -> bool:
+        mode = os.lstat(f"{folder}/{name}").st_mode
+        return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+    return [name for name in names if not plain(name)]

@@ -1,9 +1,8 @@
 """What a paradigm works with in one case: modules, data, calls, measurements. Implements ianvs.exam.paradigms.Session.
 
-It lives in the learner's process, and has of the exam what the keeper hands out, a round at a time.
+It has of the exam what a source hands out, a round at a time.
 """
 
-import itertools
 import math
 import time
 from collections import Counter
@@ -12,35 +11,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.seeding import generator
+from ianvs.exam.data.lazy_column import presented
 from ianvs.exam.data.options import Options
-from ianvs.exam.data.parts import ColumnData, Held
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import Told, TrainView
 from ianvs.plugins.signature import Late
-from ianvs.processes.sealing.peer import Caller, Message
-from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.asked_stream import asked_chunks
-from ianvs.running.session.learner_messages import FeedCall, Progress
-from ianvs.running.session.lent_rows import Columns
+from ianvs.running.session.feed import ALL, Chunk, Handout, Share
 from ianvs.running.session.measure import synchronise
 from ianvs.running.session.modules import AuthorsModule, Modules, Taught, start_generators
+from ianvs.running.session.stream_keeper import StreamKeeper
 
-Share = tuple[int, int]
-"""(k, n): the k-th, from 0, of n parts."""
-ALL: Share = (0, 1)
 _PERIOD = 0.1  # seconds between two reports of progress
 
 
 @dataclass(frozen=True)
 class Brief:
-    """What a learner's process is told of the exam before it begins. streams: rounds are handed over in chunks."""
+    """What a learner knows of the exam before it begins. streams: rounds are handed over in chunks."""
 
     kind: str
     rounds: tuple[str, ...]
@@ -51,11 +45,44 @@ class Brief:
 
 @dataclass
 class Step:
-    """What happened in one step so far, of which only the learner's process knows."""
+    """What happened in one step so far."""
 
     index: int = 0
     passes: int = 0
     measures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FeedCall:
+    """Rounds `first` to `last` are asked for. past: and all before them, one by one.
+
+    share, skew: as in ianvs.exam.paradigms.Session.feed.
+    """
+
+    first: int
+    last: int
+    share: Share = ALL
+    skew: float | None = None
+    past: bool = False
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Rounds as they are handed over. classes: that they teach. told: what a learner is told with them. free: no rule
+    on passes is for it."""
+
+    views: tuple[Handout, ...]
+    classes: tuple[int, ...]
+    told: Mapping[str, Any]
+    free: bool
+
+
+class Source(Protocol):
+    """Where training data come from, and what is said of how far training is goes."""
+
+    def asked_for(self, asked: FeedCall) -> Whole | Iterator[tuple[int, Chunk, Handout, float]] | StreamKeeper: ...
+
+    def progress(self, round_: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -87,10 +114,10 @@ class CaseSession:
         self.kind = kind
         self.options, self.seed = options, request.case.seed
         self.step = Step()
-        self.modules = Modules(request.algorithm, request.case, brief.rules)
+        self.modules = Modules(request.algorithm, request.case, brief.rules, request.started_in)
         self.valid: TrainView | None = None  # the held-out part of the round
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
-        self.keeper: Caller
+        self.source: Source
         self.paradigm, self._brief = paradigm, brief
         self._device, self._folder, self._threads = device, folder, request.threads
         self._fed: dict[int, _Fed] = {}  # open views by id
@@ -127,26 +154,24 @@ class CaseSession:
     def feed(
         self, first: int, last: int | None = None, *, share: Share = ALL, skew: float | None = None
     ) -> Iterator[Any]:
-        asked = FeedCall(
-            first=first,
-            last=first if last is None else last,
-            share=share,
-            skew=skew,
-            past=self.modules.sees_past_rounds,
-        )
+        last, past = first if last is None else last, self.modules.sees_past_rounds
         synchronise()
-        told = self.keeper.call("feed", asked.model_dump())
-        if "asks" in told.body:
-            for view, words in asked_chunks(self):
-                number = words["number"]
-                fed = _Fed(view, number, number, classes=tuple(words["classes"]), in_stream=True)
-                yield from self._handed_out(fed)
-        elif "chunks" in told.body:
-            yield from self._chunks(asked, told)
-        else:
-            fed = self._whole(told, first, share)
+        found = self.source.asked_for(FeedCall(first, last, share, skew, past))
+        if isinstance(found, Whole):
+            fed = self._whole(found, first, share)
             if len(fed.view):
                 yield from self._handed_out(fed)
+        elif isinstance(found, StreamKeeper):
+            for told in asked_chunks(self, found):
+                number = told.number
+                yield from self._handed_out(_Fed(told.view, number, number, classes=told.classes, in_stream=True))
+        else:
+            for index, chunk, handout, done in found:
+                if len(handout):
+                    view = self.view(handout, self._gone_over(chunk.number, share))
+                    number = chunk.number
+                    yield from self._handed_out(_Fed(view, number, number, share, chunk.classes, in_stream=True))
+                self._say(index, done)
 
     def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
         assert isinstance(module, AuthorsModule)
@@ -180,7 +205,7 @@ class CaseSession:
             value = before + value if known[name].reduce == "sum" else max(before, value)
         self.step.measures[name] = float(value)
 
-    # --- what the learner's process uses ------------------------------------------------------------------------
+    # --- what the learner uses ---------------------------------------------------------------------------------
 
     def begin(self, index: int) -> None:
         self.step = Step(index)
@@ -193,10 +218,12 @@ class CaseSession:
         self._context = {**self._always(), "chunk": number}
 
     @contextmanager
-    def as_copy(self, modules: Modules) -> Iterator[None]:
-        """Context manager: adapt and query `modules` in place of the session's modules, outside of pre-training."""
+    def replaced(self, modules: Modules, *, pretraining: bool | None = None) -> Iterator[None]:
+        """Context manager: `modules` stand in the place of the session's own. pretraining: what they are told."""
         before = self.modules, self._context
-        self.modules, self._context = modules, {**self._always(), "pretraining": False}
+        self.modules = modules
+        if pretraining is not None:
+            self._context = {**self._always(), "pretraining": pretraining}
         try:
             yield
         finally:
@@ -207,12 +234,11 @@ class CaseSession:
         draws = Late(partial(generator, self.seed, number, "plugin"))  # takes as long as a small layer
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
-    def columns(self, files: tuple[int, ...]) -> Columns:
-        return Columns(files, self._threads)
-
-    def view(self, told: Mapping[str, Any], came: Columns, passed: int = 0) -> TrainView:
-        """What the keeper describes, among what `came` along."""
-        return self._train_view(told, {name: came.of(spec) for name, spec in told["columns"].items()}, passed)
+    def view(self, handout: Handout, passed: int = 0) -> TrainView:
+        """What is handed over, as a learner gets it. passed: passes before over the same data."""
+        columns = {name: presented(column, self._threads) for name, column in handout.columns.items()}
+        labelled, passes = handout.labelled, handout.passes
+        return TrainView(columns, name=handout.name, passes=passes, passed=passed, labelled=labelled)
 
     def adaptation(self, view: TrainView, context: Mapping[str, Any], classes: tuple[int, ...]) -> Iterator[TrainView]:
         """What a copy of the learner is adapted on before it answers; the learner itself goes on as it is.
@@ -224,15 +250,12 @@ class CaseSession:
 
     # --- within -------------------------------------------------------------------------------------------------
 
-    def _whole(self, told: Message, first: int, share: Share) -> _Fed:
+    def _whole(self, found: Whole, first: int, share: Share) -> _Fed:
         """Rounds from `first` on as one view; the rounds before beside it, for who sees them."""
-        body, came = told.body, self.columns(told.files)
-        passed = 0 if body["free"] else self._gone_over(first, share)
-        views = [self.view(view, came, passed) for view in body["views"]]
-        context: dict[str, Any] = dict(body["told"])
-        if "task_classes" in context:
-            context["task_classes"] = tuple(context["task_classes"])
-        if body["free"]:
+        passed = 0 if found.free else self._gone_over(first, share)
+        views = [self.view(view, passed) for view in found.views]
+        context: dict[str, Any] = dict(found.told)
+        if found.free:
             context["passes"] = None
         else:
             context["valid_data"] = self.valid if share == ALL else None
@@ -240,29 +263,7 @@ class CaseSession:
             context["train_rounds"] = tuple(views)
             if not self.paradigm.reference:
                 context["valid_data"] = self.valid
-        return _Fed(views[-1], self.step.index, first, share, tuple(body["classes"]), context=context)
-
-    def _chunks(self, asked: FeedCall, told: Message) -> Iterator[TrainView]:
-        """A block of chunks after the other; the keeper examines between two blocks."""
-        share = asked.share
-        while True:
-            chunks, memory = told.body["chunks"], mapped(told.files[0])
-            columns = {name: unpacked(memory, spec) for name, spec in told.body["columns"].items()}
-            ends = list(itertools.accumulate(chunk["count"] for chunk in chunks))
-            for chunk, end in zip(chunks, ends, strict=True):
-                number, start = chunk["number"], end - chunk["count"]
-                if chunk["count"]:
-                    held = {name: Held(values[start:end]) for name, values in columns.items()}
-                    view = self._train_view(chunk, held, self._gone_over(number, share))
-                    classes = tuple(chunk["classes"])
-                    yield from self._handed_out(_Fed(view, number, number, share, classes, in_stream=True))
-                self._say(chunk["round"], chunk["done"])
-            if not told.body["more"]:
-                return
-            told = self.keeper.call("feed", {**asked.model_dump(), "after": chunks[-1]["number"]})
-
-    def _train_view(self, told: Mapping[str, Any], columns: Mapping[str, ColumnData], passed: int) -> TrainView:
-        return TrainView(columns, name=told["name"], passes=told["passes"], passed=passed, labelled=told["labelled"])
+        return _Fed(views[-1], self.step.index, first, share, found.classes, context=context)
 
     def _fed_as(self, argument: object) -> _Fed | None:
         """What is told with `argument`, if it is training data that were handed out, or a part of them."""
@@ -333,9 +334,8 @@ class CaseSession:
             known = {}
         self._say(index, float(fraction), len(self._brief.rounds), known)
 
-    def _say(self, round_: int, fraction: float, rounds: int | None = None, numbers: object = None) -> None:
+    def _say(self, round_: int, fraction: float, rounds: int | None = None, numbers: Any = None) -> None:
         """For eyes: not more often than they can see."""
         if (now := time.monotonic()) - self._said >= _PERIOD:
             self._said = now
-            said = {"round": round_, "fraction": fraction, "rounds": rounds, "numbers": numbers or None}
-            self.keeper.note("progress", Progress.model_validate(said).model_dump())
+            self.source.progress(round_, fraction, rounds, numbers or {})

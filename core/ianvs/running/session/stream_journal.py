@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from ianvs.processes.sealing.peer import RemoteError
-from ianvs.processes.sealing.shared_arrays import Spec, unpacked
+from ianvs.processes.interpreters.wire import RemoteError, packed, unpacked
 
 _HEADER = struct.Struct("<IIQ")  # checksum, bytes of the words, bytes of the answers
 
@@ -37,16 +36,16 @@ class Journal:
                     file.truncate(whole)
 
     def first(self, chunk: int) -> Any | None:
-        """The answers that count, as `unpacked` gives them; None: when this was opened there were none."""
+        """The answers that count; None: when this was opened there were none."""
         return self._found.get(chunk)
 
-    def add(self, chunk: int, spec: Spec, memory: memoryview) -> None:
-        """Write down the first answers to a chunk. spec: where they lie in `memory`."""
-        words = to_json({"chunk": chunk, "labels": spec})
-        body = words + bytes(memory)
+    def add(self, chunk: int, answers: Any) -> None:
+        """Write down the first answers to a chunk: an array, or a list of what JSON can hold or of arrays by name."""
+        held = bytearray()
+        words = to_json({"chunk": chunk, "labels": packed(answers, held, files=False)})
         if self._file is None:
             self._file = self._path.open("ab", buffering=0)
-        self._file.write(_HEADER.pack(zlib.crc32(body), len(words), len(memory)) + body)
+        self._file.write(_HEADER.pack(zlib.crc32(words + held), len(words), len(held)) + words + held)
 
     def close(self) -> None:
         if self._file is not None:
@@ -64,7 +63,7 @@ def _entries(held: bytes) -> Iterator[tuple[int, Any, int]]:
             return
         told: Mapping[str, Any] = json.loads(held[start : start + words])
         try:
-            yield told["chunk"], unpacked(memoryview(held)[start + words : end], told["labels"]), end
+            yield told["chunk"], unpacked(bytearray(held[start + words : end]), told["labels"]), end
         except RemoteError:
             return
         at = end

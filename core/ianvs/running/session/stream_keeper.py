@@ -4,6 +4,7 @@ A chunk is asked, then answered, then told, in this order and once. Labels of ch
 but here.
 """
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,21 +16,39 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.config.spec import PrequentialSpec
+from ianvs.exam.data.lazy_column import presented
 from ianvs.exam.data.listing import column
-from ianvs.exam.data.parts import Part, columns_of
+from ianvs.exam.data.parts import ColumnData, Held, Part, columns_of
 from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
-from ianvs.processes.sealing.peer import Message
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, brought, unpacked
+from ianvs.exam.scenarios.views import Told, TrainView
 from ianvs.running.session.checked_answers import alike, picked
 from ianvs.running.session.feed import Chunk, DataFeed, joined
-from ianvs.running.session.learner_messages import AnsweredCall
 from ianvs.running.session.stream_journal import Journal
 from ianvs.running.session.stream_order import StreamOrder
 from ianvs.running.session.stream_scores import StreamScores
 
 Ahead = Callable[[Sequence[Part]], list[Any]]
 """Answers of a copy to some parts, one after the other."""
+
+
+@dataclass(frozen=True)
+class AskedChunk:
+    """The samples of a chunk, and nothing else of it. number: counts from 1. name: what errors call it."""
+
+    number: int
+    x: ColumnData
+    name: str
+    label_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ToldChunk:
+    """What a learner is told of a chunk. classes: that it teaches."""
+
+    number: int
+    view: TrainView | Told
+    classes: tuple[int, ...]
 
 
 @dataclass
@@ -57,7 +76,6 @@ class StreamKeeper:
         kind: DataType,
         own_cost: int,
         journals: Callable[[int], Path],
-        folder: Path,
         cpu: Callable[[], float],
         ahead: Ahead,
         between: Callable[[Chunk], None],
@@ -67,7 +85,7 @@ class StreamKeeper:
     ) -> None:
         self._exam, self._spec, self._feed, self._kind = exam, spec, feed, kind
         self._order, self._tells, self._hears = StreamOrder(spec.delay, spec.cost(own_cost)), tells, hears
-        self._journals, self._folder, self._cpu = journals, folder, cpu
+        self._journals, self._cpu = journals, cpu
         self._ahead, self._between = ahead, between
         self._chunks = [(k, chunk) for k in range(1, len(exam.rounds) + 1) for chunk in feed.chunks(k)]
         self._starts = np.cumsum([0, *(chunk.size for _, chunk in self._chunks)])
@@ -93,7 +111,7 @@ class StreamKeeper:
         self._remember(self._next)
         self.times, self.differing, self.samples = _Times(), [], 0
 
-    def start(self) -> Message:
+    def start(self) -> None:
         """The learner wants the round. Raises ExamRuleError where it has had it."""
         if self._begun:
             raise ExamRuleError(
@@ -102,10 +120,9 @@ class StreamKeeper:
                 code="broken-rule",
             )
         self._begun, self._since = True, 0.0
-        return Message({"asks": True})
 
-    def question(self) -> Message:
-        """The next chunk, without anything but its samples; {"more": False} where the round is over."""
+    def question(self) -> AskedChunk | None:
+        """The next chunk; None where the round is over."""
         if not self._begun or self._is_asked:
             last = f"chunk {self._next + 2} comes after the answers to chunk {self._next + 1}"
             raise ExamRuleError(
@@ -116,44 +133,35 @@ class StreamKeeper:
             self._learnt(self._next - 1)
         if self._next == self._end:
             self._since = 0.0
-            return Message({"more": False})
+            return None
         chunk = self._chunks[self._next][1]
-        writer = ArrayWriter(0, self._folder)
-        spec = writer.column(columns_of(chunk.parts, ("x",))["x"])
-        body = {
-            "more": True,
-            "chunk": chunk.number,
-            "x": spec,
-            "name": chunk.name,
-            "label_shape": chunk.parts[0].samples.y.shape[1:],
-        }
+        x = presented(columns_of(chunk.parts, ("x",))["x"], 1)
         self._is_asked = True
         self._since, self._cpu_since = time.perf_counter(), self._cpu()
-        return writer.told(body)
+        return AskedChunk(chunk.number, x, chunk.name, chunk.parts[0].samples.y.shape[1:])
 
-    def answered(self, said: AnsweredCall, came: Message) -> Message:
-        """Take the answers to the chunk that was asked, and tell what is to be told by now."""
+    def answered(self, number: int, labels: Any, who: str) -> ToldChunk | None:
+        """Take the checked answers to the chunk that was asked, and tell what is to be told by now."""
         self.times.answering += time.perf_counter() - self._since
         self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
-        memory = memoryview(bytes(brought(came)))  # a file is still the learner's, who may write in it later
         t, chunk = self._next, self._chunks[self._next % len(self._chunks)][1]
         if not self._is_asked:
-            raise ExamRuleError(f"chunk {said.chunk} was answered; the first answer counts.", code="broken-rule")
-        if said.chunk != chunk.number:
-            raise ExamRuleError(f"chunk {said.chunk} was not asked; chunk {chunk.number} was.", code="broken-rule")
-        answers = self._checked(chunk, unpacked(memory, said.labels), said.who)
+            raise ExamRuleError(f"chunk {number} was answered; the first answer counts.", code="broken-rule")
+        if number != chunk.number:
+            raise ExamRuleError(f"chunk {number} was not asked; chunk {chunk.number} was.", code="broken-rule")
+        answers = self._kind.shortened(copy.deepcopy(labels))[0]  # a learner may change what it has said later
         first = self._journal.first(t)
         if first is None:
-            self._journal.add(t, said.labels, memory)
+            self._journal.add(t, answers)
         else:
-            first = self._checked(chunk, first, said.who)
+            first = self._checked(chunk, first, who)
             if not alike(first, answers):
                 self.differing.append(chunk.number)
             answers = first
         self._answers[t] = answers
         self._is_asked, self._next = False, t + 1
         told = self._order.told_after(t) if self._tells else None
-        reply = Message({"told": None}) if told is None else self._told(told)
+        reply = None if told is None else self._told(told)
         self._since = time.perf_counter()
         return reply
 
@@ -244,31 +252,28 @@ class StreamKeeper:
         for shift, of in zip(shifts, parts, strict=True):
             self._near[shift] += [self._scores.of(part.positions, next(said)) for part in of]
 
-    def _told(self, chunk: int) -> Message:
+    def _told(self, chunk: int) -> ToldChunk:
         of = self._chunks[chunk][1]
-        view, writer = self._feed.chunk(of), ArrayWriter(0, self._folder)
-        plain = {"name": view.name, "number": of.number, "classes": of.classes}
+        view = self._feed.chunk(of)
         if not self._hears:
             self.samples += of.size
-            columns = {name: writer.column(one) for name, one in view.columns.items()}
-            told = {**plain, "kind": None, "passes": view.passes, "columns": columns}
-            return writer.told({"told": told})
+            given = {name: presented(one, 1) for name, one in view.columns.items()}
+            return ToldChunk(of.number, TrainView(given, name=view.name, passes=view.passes), of.classes)
         answers, rows = self._answers[chunk], np.arange(of.size)
         labels = self._labels(of)
         kind = self._spec.feedback
         if kind != "label" and labels.ndim == 1 and labels.dtype.kind in "iu":
             rows = np.flatnonzero(labels >= 0)  # of what is withheld nothing else is told
         self.samples += len(rows)
-        given = labels if kind == "label" else self._judged(chunk, labels, answers)
+        told = labels if kind == "label" else self._judged(chunk, labels, answers)
         columns = {
-            "x": writer.array(columns_of(of.parts, ("x",))["x"].gather(rows)),
-            "answers": writer.values(picked(answers, rows)),
-            "told": writer.values(given[rows]),
+            "x": _held(columns_of(of.parts, ("x",))["x"].gather(rows)),
+            "answers": Held(copy.deepcopy(picked(answers, rows))),
+            "told": _held(copy.deepcopy(told[rows])),
         }
-        episodes = (self._starts[chunk] + rows).tolist()
-        told = {**plain, "kind": kind, "episodes": episodes, "delay": self._spec.delay}
-        told["classes"] = of.classes if kind == "label" else ()
-        return writer.told({"told": {**told, "columns": columns}})
+        episodes = np.asarray(self._starts[chunk] + rows, np.int64)
+        heard = Told(columns, kind=kind, name=view.name, episodes=episodes, delay=self._spec.delay)
+        return ToldChunk(of.number, heard, of.classes if kind == "label" else ())
 
     def _judged(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
         """(n,) whether each answer is right, what it is worth, or that in words."""
@@ -295,6 +300,10 @@ class StreamKeeper:
 
 def _joined(pieces: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate(pieces) if pieces else np.empty(0)
+
+
+def _held(values: NDArray[Any]) -> Held:
+    return Held(values if values.dtype.kind in "biuf" else values.tolist())
 
 
 def _as_one(answers: Sequence[Any]) -> Any:

@@ -68,13 +68,6 @@ def test_an_unknown_start_is_told_before_anything_runs(tmp_path: Path) -> None:
     assert code in ("wrong-type", "invalid-choice", "invalid-engine")
 
 
-@pytest.mark.parametrize("sealing", ["strict", "audit"])
-def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path, sealing: str) -> None:
-    job = write_job(tmp_path, job=f"seeds: [0]\nsealing: {sealing}\nengine: {SPAWNED}")
-    for command in (ianvs.run, ianvs.validate):
-        assert errors_of(command, job) == [("invalid-engine", f"{tmp_path}/benchmarkingjob.yaml:7:18")]
-
-
 @pytest.mark.slow
 def test_a_script_without_a_guard_is_not_run_again_in_every_task(tmp_path: Path) -> None:
     job = write_job(tmp_path / "job", job=f"seeds: [0]\nengine: {SPAWNED}", hyperparameters="")

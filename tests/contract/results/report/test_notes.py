@@ -86,7 +86,7 @@ def test_every_view_has_the_same_notes(failing: Results, tmp_path: Path) -> None
         "csv": (folder / "notes.csv").read_text(),
         "parquet": pd.read_parquet(exported / "notes.parquet").to_csv(),
     }
-    assert {note.kind for note in failing.notes} >= {"partial", "failed", "data", "sealing", "limit"}
+    assert {note.kind for note in failing.notes} >= {"partial", "failed", "data", "limit"}
     for note in failing.notes:
         for name, text in views.items():
             assert plain(note.text, "\\{}") in plain(text, "\\{}"), (name, note)

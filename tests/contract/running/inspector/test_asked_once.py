@@ -49,7 +49,7 @@ metrics: [accuracy, IM, {name: wrong, url: ./metric.py}, {name: right, url: ./me
 def job(tmp_path: Path) -> Path:
     """Of two classes in one file, which name a reference in another; each file leaves a line in `runs`."""
     (tmp_path / "runs").touch()
-    settings = "seeds: [0]\nsealing: open"
+    settings = "seeds: [0]"
     path = write_job(tmp_path, name="Model", hyperparameters="", testenv=EXAM, job=settings, algorithms=("x", "y"))
     for name, source in FILES.items():
         note = f"import os; print({name!r}, os.getpid(), file=open({str(tmp_path / 'runs')!r}, 'a'))\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 import ianvs
 from ianvs.config.spec import ScenarioSpec
+from ianvs.exam.data.parts import Part
 from ianvs.exam.scenarios.drawn import drawn_by, seeds_of_case
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
@@ -136,12 +136,13 @@ def test_nothing_changes_for_an_exam_that_all_seeds_share(tmp_path: Path) -> Non
 def test_whatever_a_scenario_draws_may_be_drawn_for_each_seed(tmp_path: Path, scenario: str) -> None:
     testenv = f"dataset: {{name: digits}}\nscenario: {scenario}\nmetrics: [accuracy]"
     results = ianvs.run(job(tmp_path, testenv, seeds="[0, 1]", algorithms=("one",)))
-    digests = [
-        json.loads((tmp_path / "ws" / "exams" / exam / "exam.json").read_text())["round_digests"]
-        for exam in {(CaseStore(tmp_path / "ws").identity(c.id) or {})["exam_id"] for c in results.case_list}
-    ]
-    assert len(digests) == 2
-    assert digests[0] != digests[1]
+    assert len({CaseStore(tmp_path / "ws").exam_id(case.id) for case in results.case_list}) == 2
+    drawn = []
+    for seed in (0, 1):
+        [exam] = ianvs.api.exams(job(tmp_path, testenv, seeds=f"[{seed}]", algorithms=("one",))).values()
+        parts = [Part(exam.dataset.train, one.train, one.transform) for one in exam.rounds]
+        drawn.append([column.gather().tolist() for part in parts for column in (part.column("x"), part.column("y"))])
+    assert drawn[0] != drawn[1]
     assert len(results.leaderboard.rows) == 1
 
 

@@ -95,7 +95,7 @@ def test_a_metric_that_a_learner_rewrites_scores_as_it_was_planned(tmp_path: Pat
     rewriting = f"{begin}        open(METRIC, 'w').write('def mine(y_true, y_pred): return 1.0')\n"
     plugin = f"METRIC = {str(tmp_path / 'mine.py')!r}\n{edited(MAJORITY, begin, rewriting)}"
     exam = edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}")
-    path = write_job(tmp_path, plugin=plugin, testenv=exam, hyperparameters="", job="seeds: [0]\nsealing: open")
+    path = write_job(tmp_path, plugin=plugin, testenv=exam, hyperparameters="", job="seeds: [0]")
     job = load_job(path)
     [key] = [key for spec, key in make_plan(job, Inspector(job)).scores[0] if spec.name == "mine"]
     [found] = ianvs.run(path)

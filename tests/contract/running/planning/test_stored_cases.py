@@ -109,7 +109,7 @@ def test_prune_shows_first_and_removes_then(job: Path, capsys: pytest.CaptureFix
     assert {path.name for path in cases.glob("[!.]*")} == before
     assert main(["prune", "-f", str(job), "--lost", "--yes"]) == 0
     assert {path.name for path in cases.glob("[!.]*")} == before & wanted
-    named = {path.read_text() for kind in (".names", ".lineage") for path in (cases / kind).iterdir()}
+    named = {path.read_text() for path in (cases / ".names").iterdir()}
     assert not lost & (named | {path.stem for path in (cases / ".locks").iterdir()})
     assert not api.prune(job, lost=True)
     capsys.readouterr()

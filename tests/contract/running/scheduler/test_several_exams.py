@@ -72,4 +72,4 @@ def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
     plugin += "    def predict(self, data):\n        return [0] * len(data)\n"
     plugin += "    def save(self, path): ...\n    def load(self, path): ...\n"
     page = markdown(document_of(ianvs.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard))
-    assert "majority in five, majority in two: RuntimeError: no" in page
+    assert "majority in five, majority in two: RuntimeError: plugin.py:3: no" in page

@@ -41,8 +41,7 @@ def doing(what: str) -> str:
 
 
 def job(extra: str, seeds: str = "[0, 1]") -> str:
-    """Plugins note beside the job what they do, where they may write with this `sealing` alone."""
-    return f"seeds: {seeds}\njobs: 2\nsealing: open\n{extra}"
+    return f"seeds: {seeds}\njobs: 2\n{extra}"
 
 
 @pytest.mark.parametrize("limit", family(["round_seconds: 10", "case_seconds: 20"]))  # the other case needs under one
@@ -383,7 +382,7 @@ def test_a_plugin_can_not_stop_the_run_by_its_exit_status(tmp_path: Path) -> Non
 def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_makes_up_for_it(
     tmp_path: Path, gone: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    path = write_job(tmp_path, plugin=doing(waiting(tmp_path)), job="seeds: [0, 1]\njobs: 1\nsealing: open", **ONE_CASE)
+    path = write_job(tmp_path, plugin=doing(waiting(tmp_path)), job="seeds: [0, 1]\njobs: 1", **ONE_CASE)
     with meanwhile(tmp_path, lambda: shutil.rmtree(tmp_path / gone)):
         for found in ianvs.run(path):
             if found.failure is not None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +14,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import PluginError
 from ianvs.plugins.contract import Adapter
-from ianvs.processes.sealing.peer import Message
-from ianvs.running.session.asked_replies import AskedReplies
-from ianvs.running.session.kept_replies import Replies
+from ianvs.running.session.known_replies import Replies
 from tests.errors import errors_of
 from tests.jobs import write_job
 
@@ -29,15 +26,9 @@ class Speaker:
 
     def __init__(self, workspace: Path, seed: int = 0, **options: object) -> None:
         identity = {"algorithm": {"source": "a"}, "hyperparameters": options, "seed": seed}
-        spec = SimpleNamespace(url=None, version="")
+        spec = SimpleNamespace(engine="transformers", url=None, version="")
         request: Any = SimpleNamespace(workspace=workspace, generation=spec, identity=identity)
-        self.keeper, self.asked = Replies(request), list[Sequence[int]]()
-
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
-        return self.keeper.handle(name, Message(body or {}, tuple(map(os.dup, files))))
-
-    def note(self, name: str, body: Mapping[str, object]) -> None:
-        raise AssertionError("whoever asks wants an answer")
+        self.replies, self.asked = Replies(request), list[Sequence[int]]()
 
     def says(self, *prompts: list[int], weights: str = "w", stops: Sequence[int] = (0,), longest: int = 5) -> Any:
         def generate(numbers: list[int]) -> list[list[int]]:
@@ -45,17 +36,17 @@ class Speaker:
             return [[prompts[number][-1]] * 2 + [0] for number in numbers]
 
         how = {"stops": stops, "longest": longest, "weights": weights}
-        return AskedReplies(self, "transformers")(prompts, **how, adapter=lambda: WITHIN, generate=generate)
+        return self.replies(prompts, **how, adapter=lambda: WITHIN, generate=generate)
 
 
 def test_only_what_is_new_is_generated_also_by_the_next_process(tmp_path: Path) -> None:
     first = Speaker(tmp_path)
-    with first.keeper.given("1"):
+    with first.replies.given("1"):
         assert first.says([1, 2], [3], [1, 2]) == [[2, 2, 0], [3, 3, 0], [2, 2, 0]]
         assert first.says([3], [4]) == [[3, 3, 0], [4, 4, 0]]
-    assert first.asked == [[1, 2], [3], [1, 2], [4]]
+    assert first.asked == [[3], [1, 2], [4]]
     second = Speaker(tmp_path)
-    with second.keeper.given("1"):
+    with second.replies.given("1"):
         assert second.says([4], [1, 2], [5]) == [[4, 4, 0], [2, 2, 0], [5, 5, 0]]
     assert second.asked == [[5]]
 
@@ -63,7 +54,7 @@ def test_only_what_is_new_is_generated_also_by_the_next_process(tmp_path: Path) 
 @pytest.mark.parametrize("changed", [{"weights": "v"}, {"stops": (0, 9)}, {"longest": 6}])
 def test_other_weights_ends_and_lengths_are_other_replies(tmp_path: Path, changed: Any) -> None:
     speaker = Speaker(tmp_path)
-    with speaker.keeper.given("1"):
+    with speaker.replies.given("1"):
         speaker.says([1, 2])
         speaker.says([1, 2], **changed)
         speaker.says([1, 2])
@@ -73,45 +64,44 @@ def test_other_weights_ends_and_lengths_are_other_replies(tmp_path: Path, change
 @pytest.mark.parametrize("other", [{"seed": 1}, {"lora_r": 8}])
 def test_nobody_speaks_for_another_case(tmp_path: Path, other: Any) -> None:
     for speaker in (Speaker(tmp_path), Speaker(tmp_path, **other)):
-        with speaker.keeper.given("1"):
+        with speaker.replies.given("1"):
             speaker.says([1, 2])
         assert speaker.asked == [[1, 2]]
 
 
-def test_no_copy_can_leave_notes_for_a_later_one(tmp_path: Path) -> None:
+def test_replies_of_one_examination_count_for_no_later_one(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
     for when in "12":
-        with speaker.keeper.given(when):
+        with speaker.replies.given(when):
             speaker.says([1, 2])
     assert speaker.asked == [[1, 2], [1, 2]]
 
 
 def test_what_is_damaged_is_as_if_it_were_not_there(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
-    with speaker.keeper.given("1"):
+    with speaker.replies.given("1"):
         speaker.says([1, 2])
     [file] = (tmp_path / "cache/replies").iterdir()
     file.write_text(file.read_text().replace('"2 2 0"', '"7 7 0"'))
     assert "7 7 0" in file.read_text()
     again = Speaker(tmp_path)
-    with again.keeper.given("1"):
+    with again.replies.given("1"):
         assert again.says([1, 2]) == [[2, 2, 0]]
     assert again.asked == [[1, 2]]
 
 
 def test_who_learns_can_not_find_out_what_is_asked(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
-    with speaker.keeper.given("1"):
+    with speaker.replies.given("1"):
         speaker.says([1, 2])
     assert errors_of(speaker.says, [1, 2]) == [("invalid-request", "")]
 
 
-@pytest.mark.parametrize("said", [[[1]], [[1], [-1]], [[1], ["a"]], [[1], [1 << 31]], [[1], [True]]])
-def test_replies_that_do_not_fit_are_refused(tmp_path: Path, said: Any) -> None:
+def test_fewer_replies_than_prompts_are_refused(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
     how = {"stops": (0,), "longest": 5, "weights": "w", "adapter": lambda: WITHIN}
-    with speaker.keeper.given("1"), pytest.raises(PluginError, match="replies"):
-        AskedReplies(speaker, "transformers")([[1], [2]], **how, generate=lambda numbers: said)
+    with speaker.replies.given("1"), pytest.raises(PluginError, match="replies"):
+        speaker.replies([[1], [2]], **how, generate=lambda numbers: [[1]])
 
 
 SPELLER = '''

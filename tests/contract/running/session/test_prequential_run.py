@@ -247,7 +247,7 @@ def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
         if name == "undisturbed":
             mark.touch()
         source = CHEATING.format(mark=str(mark), outside=str(tmp_path / "marks" / f"{name}.notes"), chunk=chunk)
-        found = found_in(sat(folder, source, "System", paradigm="testtimelearning", job="seeds: [0]\nsealing: open"))
+        found = found_in(sat(folder, source, "System", paradigm="testtimelearning", job="seeds: [0]"))
         store = CaseStore(folder / "ws")
         store.unpack(found.case.id)
         stored[name] = [path.read_bytes() for path in sorted(found.directory.glob("rounds/*/predictions.npz"))]

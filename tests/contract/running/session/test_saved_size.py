@@ -24,7 +24,7 @@ def sat(folder: Path, source: str, job: str = ONCE) -> CaseResult:
     return found
 
 
-@pytest.mark.parametrize("job", [ONCE, "seeds: [0]\nsealing: strict", "seeds: [0]\nengine: {name: inline}"])
+@pytest.mark.parametrize("job", [ONCE, "seeds: [0]\nengine: {name: inline}"])
 def test_a_file_of_terabytes_that_holds_nothing_ends_the_case(tmp_path, job):
     sparse = (
         "path.with_name('weights.bin').touch(); __import__('os').truncate(path.with_name('weights.bin'), 4 * 10**12)"

@@ -4,6 +4,7 @@ import base64
 import copy
 import io
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from ianvs.exam import data
 from ianvs.exam.data.conversation_forms import Form
 from ianvs.exam.data.conversation_pictures import PictureFiles
 from ianvs.exam.data.doubts import find_doubts
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from tests.errors import errors_of, located, printed, recorded
 
 RED, BLUE = np.full((5, 7, 3), (200, 10, 10), np.uint8), np.full((4, 4, 3), (10, 10, 200), np.uint8)
@@ -158,27 +158,15 @@ def test_the_same_question_of_another_picture_is_no_training_sample(tmp_path):
 def test_a_picture_that_changes_after_it_was_listed_is_not_read(tmp_path):
     sample = loaded(tmp_path, [llava("<image>\nWhat?", image="red.png")]).train.x[0]
     (tmp_path / "red.png").write_bytes(png(BLUE))
-    assert errors_of(ArrayWriter().objects, [sample]) == [("changed-since-plan", "")]
+    assert errors_of(lambda: sample["pictures"][0]) == [("changed-since-plan", "")]
 
 
 def test_pictures_pass_between_processes_as_they_were_written_and_each_once():
     kept = Picture(png(RED)), Picture.of(BLUE)
     samples = [{"user": ["<image>"], "pictures": Pictures([one])} for one in (*kept, kept[0])]
-    writer = ArrayWriter()
-    spec = writer.objects([*samples, {"user": ["no"], "pictures": Pictures([])}])
-    assert len(spec["pictures"]) == 2
-    found = unpacked(mapped(writer.sealed()), spec)
-    assert found[:3] == samples and len(found[3]["pictures"]) == 0
-    assert np.array_equal(found[0]["pictures"][0], RED) and np.array_equal(found[1]["pictures"][-1], BLUE)
-    assert copy.deepcopy(found[0])["pictures"] is found[0]["pictures"]
-
-
-def test_what_a_process_says_of_pictures_is_not_believed():
-    from ianvs.processes.sealing.peer import RemoteError
-
-    writer = ArrayWriter()
-    spec = writer.objects([{"pictures": Pictures([Picture.of(RED)])}])
-    memory = mapped(writer.sealed())
-    for wrong in ([], [[-1, 4, "a"]], [["x", 4, "a"]], 3):
-        with pytest.raises(RemoteError):
-            unpacked(memory, {**spec, "pictures": wrong})
+    pickled = pickle.dumps([*samples, {"user": ["no"], "pictures": Pictures([])}])
+    assert pickled.count(png(RED)) == 1
+    received = pickle.loads(pickled)
+    assert received[:3] == samples and len(received[3]["pictures"]) == 0
+    assert np.array_equal(received[0]["pictures"][0], RED) and np.array_equal(received[1]["pictures"][-1], BLUE)
+    assert copy.deepcopy(received[0])["pictures"] is received[0]["pictures"]

@@ -19,7 +19,7 @@ PICTURES = np.random.default_rng(0).integers(0, 256, (50, 4, 6, 3), np.uint8)
 class Source:
     """Counts the rows that are read."""
 
-    lazy, workers = True, 1
+    lazy, workers, opens_by_path = True, 1, False
 
     def __init__(self):
         self.shape, self.dtype, self.nbytes, self.count = PICTURES.shape, PICTURES.dtype, PICTURES.nbytes, 0

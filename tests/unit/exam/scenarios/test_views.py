@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.lazy_column import presented
 from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.testenv.scenarios.transforms import Permutation
@@ -201,13 +203,39 @@ def test_batches_of_a_part_that_is_too_large_are_read_one_by_one_and_are_the_sam
         assert y.dtype == same_y.dtype
 
 
-@pytest.mark.parametrize("taken", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_an_open_lease_can_not_be_copied_beyond_its_end(taken):
+def pickled(data):
+    return pickle.loads(pickle.dumps(data))
+
+
+@pytest.mark.parametrize("taken", [copy.copy, copy.deepcopy, pickled])
+def test_a_copy_of_a_view_ends_when_the_view_does(taken):
     for data in (train_of(PICTURES), asked_of(PICTURES)):
-        assert errors_of(taken, data) == [("broken-rule", "")]
+        other, whole = taken(data), data.column("x").copy()
+        np.testing.assert_array_equal(other.x, whole)
         data.close()
-        over = pickle.loads(pickle.dumps(data))
-        assert errors_of(lambda: over.x) == [("broken-rule", "")]  # noqa: B023 - a plugin that is pickled whole may hold one that is over
+        assert errors_of(lambda: other.x) == [("broken-rule", "")]  # noqa: B023 - within the loop
+        assert errors_of(lambda: pickled(data).x) == [("broken-rule", "")]  # noqa: B023 - a plugin may hold one
+
+
+def test_a_view_of_gigabytes_pickles_to_few_bytes_and_holds_no_other_round(tmp_path):
+    """It opens the same file in the other process; labels of the round, which are few, come along."""
+    x = np.memmap(tmp_path / "x", np.uint8, "w+", shape=(5000, 1 << 20))  # sparse: 5 GB that take no room
+    x[7, :3] = (1, 2, 3)
+    labels = np.arange(5000)
+    columns = columns_of([Part(Samples(x.view(np.ndarray), labels, np.array(["n"] * 5000)), np.arange(6, 4000))])
+    data = TrainView({name: presented(column, 1) for name, column in columns.items()}, name="round 1")
+    held = pickle.dumps(data)
+    assert len(held) < 1 << 20
+    assert labels[4000:].tobytes()[:80] not in held
+    other = pickle.loads(held)
+    assert other.tensors()[0][1, :4].tolist() == [1, 2, 3, 0]
+    np.testing.assert_array_equal(other.y, np.arange(6, 4000))
+    data.close()
+
+
+def test_what_is_hidden_is_no_attribute():
+    assert not hasattr(asked_of(PICTURES), "y") and not hasattr(asked_of(PICTURES), "ids")
+    assert hasattr(train_of(PICTURES), "y")
 
 
 def test_a_pass_that_begins_after_the_end_is_out_of_reach():

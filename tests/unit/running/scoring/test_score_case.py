@@ -49,8 +49,6 @@ def exam(workspace: Path, truth: tuple[list[int], ...] = TRUTH, **rules: object)
         rounds=("one", "two"),
         tests=("one", "two"),
         rules={"scenario": "class-incremental", **rules},
-        round_digests=("", ""),
-        test_digests=("", ""),
         round_classes=classes,
         test_classes=classes,
         test_earlier=((), classes[0]),
@@ -84,8 +82,8 @@ def score(workspace: Path, *metrics: str | MetricSpec, until: int | None = None)
     """What is stored of each metric, after scoring."""
     specs = [MetricSpec(metric) if isinstance(metric, str) else metric for metric in metrics]
     unread = (
-        "algorithm splitting_method as_one identity train_ratio threads sealing generation memory_mb saved_mb code "
-        "provenance job"
+        "algorithm splitting_method as_one identity train_ratio threads apart generation memory_mb saved_mb code "
+        "provenance job started_in"
     )
     scores = tuple((spec, metric_key(spec)) for spec in specs)
     request = {"case": CASE, "exam_id": "e1", "workspace": workspace, "scores": scores, "device": "cpu", "until": until}

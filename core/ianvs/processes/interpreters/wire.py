@@ -1,0 +1,233 @@
+"""The wire between this process and a worker in another interpreter: calls in both directions, in turn.
+
+Words are JSON, so that nothing that arrives can run code. Arrays travel as bytes behind the words; large ones as files
+that whoever reads them maps and removes. The other end is ianvs.processes.interpreters.worker.
+"""
+
+import contextlib
+import json
+import os
+import re
+import socket
+import struct
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic_core import from_json, to_json
+
+from ianvs.base import errors
+from ianvs.base.errors import IanvsError
+
+_HEADER = struct.Struct("<QQ")  # bytes of the words, and of what is held behind them
+_MOST = 1 << 28  # bytes of a message
+_LARGE = 1 << 24  # bytes from which on an array travels as a file
+_PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
+
+Spec = Mapping[str, Any]
+"""Where values lie: numbers {"dtype", "shape", "at"} or {"dtype", "shape", "file"}; mappings of arrays
+{"count", "ragged": {name: [all rows, where those of each mapping begin]}}; else {"json": bytes, "count", "at"}."""
+
+
+class Gone(Exception):  # noqa: N818 - what it says may be in good order
+    """The other process has ended, or has closed its end."""
+
+
+class RemoteError(Exception):
+    """An error of an author's code that is not of ours. kind: the name of its class."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Message(NamedTuple):
+    """body: JSON values. held: bytes behind them."""
+
+    body: Mapping[str, Any]
+    held: bytes | bytearray = b""
+
+
+Handler = Callable[[str, Message], Message | None]
+
+
+class Peer:
+    """One end. `handler` answers the calls of the other: it is given the name of the call, and what came with it."""
+
+    def __init__(self, end: socket.socket, handler: Handler) -> None:
+        self._end, self._handler = end, handler
+
+    def close(self) -> None:
+        self._end.close()
+
+    def call(self, name: str, body: Mapping[str, object] | None = None) -> Message:
+        """The reply. Raises the error that the other process answered with, and Gone if it does not answer."""
+        self._send({"call": name, "with": body or {}})
+        while True:
+            told, held = self._receive()
+            if "call" in told:
+                self._answer(told, held)
+            elif "error" in told:
+                raise _error(told["error"], told.get("message"))
+            elif "reply" in told:
+                return Message(_mapping(told["reply"]), held)
+
+    def _answer(self, told: Mapping[str, Any], held: bytearray) -> None:
+        try:
+            reply = self._handler(str(told["call"]), Message(_mapping(told.get("with")), held)) or Message({})
+        except Gone:
+            raise
+        except Exception as error:
+            self._send({"error": error_kind(error), "message": str(error)})
+            return
+        self._send({"reply": reply.body}, reply.held)
+
+    def _send(self, told: Mapping[str, object], held: bytes | bytearray = b"") -> None:
+        words = _written(told)
+        try:
+            self._end.sendall(b"".join((_HEADER.pack(len(words), len(held)), words, held)))
+        except OSError as error:
+            raise Gone from error
+
+    def _receive(self) -> tuple[Mapping[str, Any], bytearray]:
+        """The next message; a note is given to the handler."""
+        while True:
+            words, size = _HEADER.unpack(self._exactly(_HEADER.size))
+            if words + size > _MOST:
+                raise RemoteError("ProtocolError", f"a message of {words + size} bytes")
+            body = self._exactly(words + size)
+            try:
+                told = _mapping(_read(body[:words]))
+            except ValueError as error:
+                raise RemoteError("ProtocolError", f"a message that is no JSON ({error})") from None
+            if "note" not in told:
+                return told, body[words:]
+            self._handler(str(told["note"]), Message(_mapping(told.get("with"))))
+
+    def _exactly(self, size: int) -> bytearray:
+        body = bytearray(size)
+        view, done = memoryview(body), 0
+        while done < size:
+            try:
+                got = self._end.recv_into(view[done:])
+            except OSError as error:
+                raise Gone from error
+            if not got:
+                raise Gone
+            done += got
+        return body
+
+
+def error_kind(error: Exception) -> str:
+    """The name of its class, in whichever process it was raised."""
+    return error.kind if isinstance(error, RemoteError) else type(error).__name__
+
+
+def packed(values: NDArray[Any] | Sequence[Any], held: bytearray, *, files: bool = True) -> Spec:
+    """What says where `values` lie, which are added to `held`. files: large arrays are put into files."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+        return _packed_objects(values.tolist() if isinstance(values, np.ndarray) else values, held, files=files)
+    spec = {"dtype": values.dtype.str, "shape": list(values.shape)}
+    if files and values.nbytes > _LARGE:
+        handle, path = tempfile.mkstemp(prefix="array-")
+        with os.fdopen(handle, "wb") as file:
+            np.ascontiguousarray(values).tofile(file)
+        return {**spec, "file": path}
+    held += bytes(-len(held) % 64)
+    at = len(held)
+    held += values.tobytes()
+    return {**spec, "at": at}
+
+
+def _packed_objects(values: Sequence[Any], held: bytearray, *, files: bool) -> Spec:
+    """Of mappings of arrays, all with the same names, those of a name lie one after the other, as numbers."""
+    first = values[0] if len(values) else None
+    if isinstance(first, dict) and first and all(isinstance(each, np.ndarray) for each in first.values()):
+        ragged = {}
+        for name in first:
+            rows = [one[name] for one in values]
+            starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+            ragged[name] = [packed(one, held, files=files) for one in (np.concatenate(rows), starts)]
+        return {"count": len(values), "ragged": ragged}
+    text = json.dumps(list(values)).encode()
+    at = len(held)
+    held += text
+    return {"json": len(text), "count": len(values), "at": at}
+
+
+def unpacked(held: bytes | bytearray | memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
+    """What `spec` says lies in `held`. Raises RemoteError for one that does not fit: it may come from anybody."""
+    memory = memoryview(held)
+    try:
+        if "ragged" in spec:
+            return _unpacked_mappings(memory, spec)
+        if "json" in spec:
+            at = _whole(spec["at"])
+            found = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
+            if not isinstance(found, list):
+                raise ValueError("a list is needed")
+            return found
+        return _unpacked_numbers(memory, spec)
+    except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
+        raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
+
+
+def _unpacked_mappings(memory: memoryview, spec: Spec) -> list[dict[str, NDArray[Any]]]:
+    columns = []
+    for told, where in spec["ragged"].values():
+        rows, starts = _unpacked_numbers(memory, told), _unpacked_numbers(memory, where).astype(np.int64)
+        if len(starts) != _whole(spec["count"]) + 1 or (np.diff(starts, prepend=0, append=len(rows)) < 0).any():
+            raise ValueError("rows that begin nowhere")
+        columns.append([rows[start:end].copy() for start, end in pairwise(starts.tolist())])
+    return [dict(zip(spec["ragged"], row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _unpacked_numbers(memory: memoryview, spec: Spec) -> NDArray[Any]:
+    shape = tuple(map(_whole, spec["shape"]))
+    if not _PLAIN.fullmatch(spec["dtype"]):
+        raise ValueError(f"dtype {spec['dtype']!r}")
+    if "file" not in spec:
+        return np.ndarray(shape, spec["dtype"], memory, _whole(spec["at"]))
+    found = np.memmap(spec["file"], spec["dtype"], "c", shape=shape)
+    with contextlib.suppress(OSError):
+        Path(spec["file"]).unlink()  # the map stays
+    return found.view(np.ndarray)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _written(told: Mapping[str, object]) -> bytes:
+    """As JSON, by pydantic in a fifth of json's time; json writes what is no Unicode, such as some names of files."""
+    try:
+        return to_json(told)
+    except ValueError:
+        return json.dumps(told).encode()
+
+
+def _read(words: bytearray) -> object:
+    try:
+        return from_json(words)
+    except ValueError:
+        return json.loads(words.decode())
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RemoteError("ProtocolError", f"a message holds {type(value).__name__} in place of an object")
+    return value
+
+
+def _error(kind: object, message: object) -> Exception:
+    """As it was raised, where it is one of ours; a class that takes a text."""
+    found = getattr(errors, str(kind), None)
+    if isinstance(found, type) and issubclass(found, IanvsError) and not issubclass(found, errors.ConfigError):
+        return found(str(message))
+    return RemoteError(str(kind), str(message))

@@ -1,0 +1,129 @@
+"""Replies of language models: what was said before, and, where the job has one, a server that writes them."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from ianvs.base.errors import PluginError, ReplyServerError
+from ianvs.exam.data.fingerprint import read_memo, write_memo
+from ianvs.plugins.contract import Adapter
+from ianvs.processes.reply_server import ReplyServer
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.store.keys import digest
+
+
+class Replies:
+    """Of one case (ianvs.plugins.contract.Generation). All is kept in the cache of the workspace.
+
+    engine: who writes what is not known. asked: whether the learner has asked, since the examination began.
+    """
+
+    def __init__(self, request: CaseRequest) -> None:
+        self._request, self._cache, self.engine = request, request.workspace / "cache", request.generation.engine
+        self._server = None if request.generation.url is None else ReplyServer(request.generation.url)
+        self._asked_server = self.asked = False
+        self._salt = secrets.token_urlsafe(32)
+        self._when: object = None
+        self._file = Path()  # of what was said under the conditions of the last call
+        self._known: dict[str, str] = {}  # token ids with blanks between them, which are written in no time
+
+    @contextmanager
+    def given(self, when: object) -> Iterator["Replies"]:
+        """Within, who is examined may call. when: which examination of the case it is.
+
+        Replies count for that one alone, and for the same algorithm, hyperparameters and seed.
+        """
+        self._when, self.asked = when, False
+        try:
+            yield self
+        finally:
+            self._when = None
+
+    def __call__(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        adapter: Callable[[], Adapter],
+        generate: Callable[[list[int]], Sequence[Sequence[int]]],
+        stops: Sequence[int],
+        longest: int,
+        weights: str,
+    ) -> list[list[int]]:
+        """One reply to each prompt, in token ids. See ianvs.plugins.contract.Generation."""
+        if self._when is None:
+            raise PluginError("replies are given to who is examined", code="invalid-request")
+        self.asked = True
+        lists = [[int(token) for token in prompt] for prompt in prompts]
+        keys = [_digest(np.array(prompt, np.int64).tobytes()) for prompt in lists]
+        files = {} if self._server is None else _files(adapter())
+        said_by: object = weights if self._server is None else [*map(_digest, files.values())]
+        self._turn_to([said_by, tuple(stops), longest])
+        missing = {key: number for number, key in enumerate(keys) if key not in self._known}
+        if missing:
+            numbers = sorted(missing.values())
+            if self._server is None:
+                said = [[int(token) for token in one] for one in generate(numbers)]
+            else:
+                said = self._served(self._server, files, [lists[number] for number in numbers], stops, longest)
+            self._note([keys[number] for number in numbers], said)
+        return [[*map(int, self._known[key].split())] for key in keys]
+
+    def _served(
+        self,
+        server: ReplyServer,
+        files: dict[str, bytes],
+        prompts: list[list[int]],
+        stops: Sequence[int],
+        longest: int,
+    ) -> list[list[int]]:
+        self._require_planned(server)
+        (self._cache / "adapters").mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="ianvs-", dir=self._cache / "adapters") as folder:
+            for file, held in files.items():
+                Path(folder, file).write_bytes(held)
+            with server.adapter(Path(folder)) as model:
+                return server.replies(model, prompts, tuple(stops), longest, self._salt)
+
+    def _require_planned(self, server: ReplyServer) -> None:
+        planned = self._request.generation.version
+        if not self._asked_server and (now := server.served().version) != planned:
+            said = f"is {now!r} now, and was {planned!r} when the job was planned"
+            raise ReplyServerError(f"the server at {server.url} {said}. Run it again.", code="unreachable-server")
+        self._asked_server = True
+
+    def _turn_to(self, said_by: list[object]) -> None:
+        """Take up what was said under these conditions. The algorithm's identity has the base model, and a server."""
+        identity = self._request.identity
+        case = [self._when, *(identity[name] for name in ("algorithm", "hyperparameters", "seed"))]
+        versions = [version(name) for name in ("transformers", "torch") if find_spec(name)]
+        file = self._cache / "replies" / f"{digest([case, versions, said_by])}.json"
+        if file != self._file:
+            self._file, self._known = file, read_memo(file) or {}
+
+    def _note(self, keys: list[str], said: list[list[int]]) -> None:
+        if len(said) != len(keys):
+            raise PluginError(f"{len(said)} replies came to {len(keys)} prompts", code="invalid-result")
+        self._known |= {key: " ".join(map(str, one)) for key, one in zip(keys, said, strict=True)}
+        with suppress(OSError):  # it only saves time
+            write_memo(self._file, self._known)
+
+
+def _files(adapter: Adapter) -> dict[str, bytes]:
+    """As peft writes them."""
+    said = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": adapter.rank, "lora_alpha": adapter.alpha}
+    config: dict[str, Any] = {**said, "bias": "none", "target_modules": adapter.modules}
+    config |= {"lora_dropout": 0.0, "inference_mode": True}
+    return {"adapter_config.json": json.dumps(config).encode(), "adapter_model.safetensors": adapter.tensors}
+
+
+def _digest(held: bytes) -> str:
+    return hashlib.blake2b(held, digest_size=16).hexdigest()
