@@ -2,24 +2,25 @@
 
     python benchmarks/gpu.py
     python benchmarks/gpu.py --device cpu --quick      # tries the script where there is no card
-    python benchmarks/gpu.py --audit                   # lists what copies on a card call of the system beyond others
 
 Each row trains the same residual network on the same random pictures. `bare` is a loop over tensors that lie on the
 card, with torch's own fused SGD: a ratio of 1. `ours` is one round of Finetune; `bf16`, `tf32` and `compiled` the same
 with these options. `n cases` are n processes that train at once on one card: their ratio is the time of all of them by
 n bare loops one after the other, so that 1/n would be perfect sharing. Medians of --repeats, after a warm-up that takes
-in starting, compiling and choosing kernels.
+in starting, compiling and choosing kernels. At last a whole job runs, with somebody's own code that uses workers: it is
+killed in its third round, resumed, and compared with one that was not.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,25 +33,28 @@ import ianvs
 from ianvs.authoring import TorchLearner, resnet
 from ianvs.results.stored.provenance import collect
 
-AUDITED = {
+JOB = {
     "job.yaml": """
 benchmarkingjob:
-  name: audit
+  name: card
   workspace: {folder}/workspace
   testenv: {folder}/testenv.yaml
   seeds: [0]
   device: {device}
-  sealing: audit
-  test_object: {{type: algorithms, algorithms: [{{name: one, url: {folder}/algorithm.yaml}}]}}
+  test_object:
+    type: algorithms
+    algorithms:
+      - {{name: finetune, url: {folder}/finetune.yaml}}
+      - {{name: own, url: {folder}/own.yaml}}
   rank: {{sort_by: [{{accuracy: descend}}]}}
 """,
     "testenv.yaml": """
 testenv:
   dataset: {{name: digits}}
-  scenario: {{name: class-incremental, rounds: 2}}
+  scenario: {{name: class-incremental, rounds: 5}}
   metrics: [accuracy]
 """,
-    "algorithm.yaml": """
+    "finetune.yaml": """
 algorithm:
   paradigm_type: incrementallearning
   modules:
@@ -58,7 +62,53 @@ algorithm:
       name: Finetune
       hyperparameters: [{{epochs: {{values: [1]}}}}, {{network: {{values: [resnet]}}}}]
 """,
+    "own.yaml": """
+algorithm:
+  paradigm_type: incrementallearning
+  modules:
+    - {{type: basemodel, name: Own, url: ./own.py}}
+""",
+    "own.py": """
+import os
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Own:
+    def __init__(self):
+        self.network = torch.nn.Linear(64, 10)
+
+    def loader(self, *columns):
+        return DataLoader(TensorDataset(*columns), batch_size=64, num_workers=2, pin_memory=torch.cuda.is_available())
+
+    def train(self, train_data, valid_data=None, *, round, device):
+        if round == 3 and os.environ.get("KILLED") == "1":
+            os.kill(os.getpid(), 9)
+        self.network.to(device)
+        optimizer = torch.optim.SGD(self.network.parameters(), 0.01)
+        x, y = torch.as_tensor(train_data.x).flatten(1).float() / 16, torch.as_tensor(train_data.y)
+        for batch, labels in self.loader(x, y):
+            with torch.autocast(device, torch.bfloat16):
+                loss = torch.nn.functional.cross_entropy(self.network(batch.to(device)), labels.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    def predict(self, data, *, device):
+        self.network.to(device)
+        x = torch.as_tensor(data.x).flatten(1).float() / 16
+        with torch.no_grad():
+            return torch.cat([self.network(batch.to(device)).argmax(1) for (batch,) in self.loader(x)])
+
+    def save(self, path):
+        torch.save(self.network.state_dict(), path)
+
+    def load(self, path):
+        self.network.load_state_dict(torch.load(path, map_location="cpu"))
+""",
 }
+"""A job of ours and of somebody's own code with workers, which can be killed in its third round."""
+
 CLASSES = 10
 SHARED = (2, 4, 8)
 
@@ -178,14 +228,35 @@ def machine(device: str) -> str:
     return f"{name}, torch {torch.__version__}, CUDA {torch.version.cuda}, Python {platform.python_version()}"
 
 
-def audit(device: str) -> tuple[str, ...]:
-    """What copies of Finetune call on the device that copies without a card are denied (`sealing: audit`)."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in AUDITED.items():
-            (Path(folder) / name).write_text(text.format(folder=folder, device=device))
-        [found] = ianvs.run(Path(folder) / "job.yaml")
-        assert found.status == "finished", found.failure
-        return found.sealing.denied
+def whole_run(device: str) -> Iterator[str]:
+    """A job on the device: killed, resumed, and what its memory columns say; the answers are those of one that was not
+    killed."""
+    accuracies = []
+    for killed in ("1", "0"):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in JOB.items():
+                (Path(folder) / name).write_text(
+                    text if name == "own.py" else text.format(folder=folder, device=device)
+                )
+            os.environ["KILLED"] = killed
+            began, found = time.perf_counter(), list(ianvs.run(Path(folder) / "job.yaml"))
+            if killed == "1":
+                failed = [one.case.algorithm for one in found if one.status == "failed"]
+                assert failed == ["own"], failed
+                os.environ["KILLED"] = "0"
+                found = list(ianvs.run(Path(folder) / "job.yaml"))
+            took = time.perf_counter() - began
+            assert [one.failure for one in found] == [None] * len(found)
+            accuracies.append([one.metrics["accuracy"] for one in found])
+            for one in found:
+                last, after = one.rounds[-1], one.provenance.get("resumed_after_round")
+                gpu = "-" if last.peak_gpu_bytes is None else f"{last.peak_gpu_bytes / 1e6:.0f} MB"
+                host = f"{(last.peak_memory_bytes or 0) / 1e6:.0f} MB"
+                resumed = "" if after is None else f", resumed after round {after}"
+                mark = one.doubt or "none"
+                yield f"{one.case.algorithm}: host {host}, card {gpu}, mark {mark}{resumed}"
+            yield f"whole run: {took:.1f} s"
+    yield f"answers after a kill: {'the same' if accuracies[0] == accuracies[1] else f'others: {accuracies}'}"
 
 
 def main() -> None:
@@ -195,12 +266,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a little of everything, to see that it runs")
     parser.add_argument("--no-compile", action="store_true", help="leave out the compiled row")
-    parser.add_argument("--audit", action="store_true", help="print what copies call of the system, and nothing else")
     given = parser.parse_args()
-    if given.audit:
-        print(machine(given.device))
-        print("beyond the list of allowed calls:", ", ".join(audit(given.device)) or "nothing")
-        return
     torch.set_num_threads(1)
     if given.quick:
         work, repeats, counts = Work(given.device, 64, 8, (8, 8), 32, 1), 1, SHARED[:1]
@@ -225,6 +291,8 @@ def main() -> None:
         rows.append((f"{count} cases", took, took / (count * plain)))
     for name, took, ratio in rows:
         print(f"{name:16s} {took:9.3f} s   ratio {ratio:6.3f}")
+    for line in whole_run(given.device):
+        print(line)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 
 The bare loop is what anybody writes with PyTorch's DataLoader: a ratio of 1. Each tool trains five rounds of two new
 classes each, one network, one method, and asks all test sets after every round; on the digits for ten seeds. ianvs does
-it by its command, with everything that it does: planning, a sealed process for each case, storing, scoring, ranking,
+it by its command, with everything that it does: planning, a process for each case, storing, scoring, ranking,
 reports.
 
 whole: processor seconds of the process and its children, from its start to its end, without those that PyTorch takes to

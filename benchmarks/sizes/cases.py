@@ -168,8 +168,7 @@ def write_like(
     shutil.copytree(store.folder(origin), store.folder(case.id))
     with store.lock(case.id):
         pass
-    for name in (".names", ".lineage"):
-        (store.root / name / case.id).write_text(case.id)
+    (store.root / ".names" / case.id).write_text(case.id)
     result = json.loads((store.folder(origin) / "result.json").read_text())
     records = result["records"]
     records["case.json"] |= {"case": vars(case), "identity": algorithm.identity_of(case)}

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.sizes.measuring import Row, disk, memory
 from ianvs.base.types import Asked, CaseResult, Predictions, RoundResult, TestCase
-from ianvs.config.spec import MetricSpec
+from ianvs.config.spec import DatasetSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.packed_replies import packed
 from ianvs.exam.metrics.registry import names
 from ianvs.results.page.replies import CaseReplies, Exams
@@ -84,8 +84,6 @@ def write_case(
         rounds=names,
         tests=names,
         rules={},
-        round_digests=(),
-        test_digests=(),
         round_classes=tuple(labels),
         test_classes=tuple(labels),
         test_earlier=(None,) * len(truth),
@@ -147,11 +145,12 @@ def conversation_case(folder: Path, rounds: int, count: int, length: int, wanted
 
 def score(folder: Path, metrics: Sequence[str]) -> None:
     unread = (
-        "algorithm testenv splitting_method as_one identity train_ratio threads sealing memory_mb saved_mb code "
-        "provenance secrets working_directory until"
+        "algorithm splitting_method as_one identity train_ratio threads apart generation memory_mb saved_mb "
+        "code provenance job secrets working_directory started_in until"
     )
     scores = tuple((spec, metric_key(spec)) for spec in map(MetricSpec, metrics))
     known: dict[str, Any] = {"case": CASE, "exam_id": "e1", "workspace": folder, "scores": scores, "device": "cpu"}
+    known["testenv"] = TestEnvSpec(dataset=DatasetSpec(), metrics=())
     score_case(CaseRequest(**{**dict.fromkeys(unread.split()), **known}))
 
 
