@@ -240,7 +240,7 @@ def place_for_others(module: str) -> None:
 def _rivals(folder: Path) -> tuple[str, ...]:
     """Modules imported from elsewhere that an author's own `utils.py` or `models/` would be mistaken for.
 
-    Python's own and ours keep their names. The folder is not listed: a learner may not be allowed to.
+    Python's own and ours keep their names.
     """
     tops = {name.partition(".")[0] for name in list(sys.modules)} - {*sys.stdlib_module_names, PACKAGE.name}
     own = {name for name in tops if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()}

@@ -289,7 +289,7 @@ class CaseStore:
         """
         for path in () if first_answers_count else self.folder(case_id).glob("stream-*.journal"):
             remove(path)
-        # The plugin's own place is emptied and stays: its process may write there and nowhere else.
+        # The plugin's own place is emptied and stays: it is the current folder of its process.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
         for name in ("rounds", "scores", "rungs", SIMILARITIES, ANSWERS, _ANSWERED, "result.json"):
             remove(self.folder(case_id) / name)
@@ -363,14 +363,12 @@ class CaseStore:
         self._write(case_id, _ANSWERED, facts)
 
     def answered(self, case_id: str) -> dict[str, Any] | None:
-        """What `note_answered` was told, of rounds that can be believed; None: something has to be answered yet."""
+        """What `note_answered` was told; None: something has to be answered yet."""
         try:
             found = self._read(case_id, _ANSWERED)
         except DamagedError:
             return None
-        if found is None or self.broken_round(case_id) is not None:
-            return None
-        return {name: value for name, value in found.items() if name != "digest"}
+        return None if found is None else {name: value for name, value in found.items() if name != "digest"}
 
     # --- the end ------------------------------------------------------------------------------------------------
 

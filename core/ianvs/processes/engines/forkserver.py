@@ -9,7 +9,6 @@ import itertools
 import os
 import pickle
 import select
-import shutil
 import signal
 import socket
 import time
@@ -29,7 +28,7 @@ from ianvs.processes.engines.forked import (
     log_to,
     prctl,
 )
-from ianvs.processes.engines.temporary import own_folder, own_folders, socket_folder, sweep, use_folders
+from ianvs.processes.engines.temporary import own_folder, own_folders, remove_folders, socket_folder, sweep, use_folders
 from ianvs.processes.proc import end_below
 
 
@@ -144,8 +143,7 @@ class _Server:
             if pid in self.logs:
                 self.logs.pop(pid).close()
                 self.printing.discard(pid)
-            for folder in filter(None, self.folders.pop(pid)):
-                shutil.rmtree(folder, ignore_errors=True)
+            remove_folders(self.folders.pop(pid))
             self.send(Event(key, "ended", os.waitstatus_to_exitcode(status)))
 
     def end_all(self) -> None:
@@ -158,8 +156,7 @@ class _Server:
                 self.children.pop(pid, None)
             time.sleep(0.005)
         end_below(os.getpid(), self.children)
-        for folder in filter(None, (self.folder, self.sockets)):
-            shutil.rmtree(folder, ignore_errors=True)
+        remove_folders((self.folder, self.sockets))
 
 
 def _child(

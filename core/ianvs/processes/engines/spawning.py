@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import os
 import pickle
-import shutil
 import subprocess
 import threading
 import uuid
@@ -15,7 +14,7 @@ import uuid
 from ianvs.processes.engines.capped_log import BLOCK, CappedFile
 from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, start_python, thread_limits
 from ianvs.processes.engines.spawned import MARK, end_marked
-from ianvs.processes.engines.temporary import own_folder, own_folders, socket_folder, sweep
+from ianvs.processes.engines.temporary import own_folder, own_folders, remove_folders, socket_folder, sweep
 
 _KILLED = -9  # as a process that SIGKILL has ended; on Windows there is no such status
 _PATIENCE = 5.0  # seconds for the pipes of a process that is gone
@@ -53,8 +52,7 @@ class SpawnEngine(Engine):
             child.kill()
         for child in self._children.values():
             child.wait()
-        for folder in filter(None, (self._folder, self._sockets)):
-            shutil.rmtree(folder, ignore_errors=True)
+        remove_folders((self._folder, self._sockets))
 
 
 class _Child:
@@ -105,8 +103,7 @@ class _Child:
             pipe.join(_PATIENCE)
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
-        for folder in filter(None, self._folders):
-            shutil.rmtree(folder, ignore_errors=True)
+        remove_folders(self._folders)
         self._events.put(Event(self._task.key, "ended", _KILLED if self._forced and os.name == "nt" else code))
 
     def _say(self, words: bytes) -> None:

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -88,6 +89,13 @@ def own_folders(number: int, folder: Path, sockets: Path | None) -> tuple[str, s
     for one in filter(None, made):
         one.mkdir(mode=0o700)
     return str(made[0]), None if made[1] is None else str(made[1])
+
+
+def remove_folders(folders: Iterable[Path | str | None]) -> None:
+    """Those of a task, or of an engine, with what is in them."""
+    for folder in folders:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def use_folders(folder: str, sockets: str | None) -> None:

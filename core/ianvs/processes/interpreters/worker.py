@@ -152,7 +152,7 @@ class _Source(importlib.machinery.SourceFileLoader):
 
 
 class View:
-    """What is handed over, until the call ends. The keeper's side counts passes and knows what is hidden."""
+    """What is handed over, until the call ends. The other side counts passes and knows what is hidden."""
 
     def __init__(self, peer, number, count, over):
         self._peer, self._number, self._count, self._over = peer, number, count, over

@@ -83,9 +83,8 @@ def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:
     for exam, stored in exams.items():
         if exam.isalnum() and (origin := stored.source.exams.folder(exam)).is_dir():
             _copy_tree(origin.resolve(), new / "exams" / exam, link=True, hidden=False)
-    for name in (".names",):
-        for source in sources:
-            _copy_hints(source.cases.root / name, new / "cases" / name, set(plan.chosen))
+    for source in sources:
+        _copy_hints(source.cases.root / ".names", new / "cases" / ".names", set(plan.chosen))
 
 
 def _copy_case(origin: Path, to: Path) -> None:

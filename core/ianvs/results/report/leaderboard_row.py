@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,11 +123,14 @@ class LeaderboardRow:
         """The rank, or why there is none."""
         if not self.complete:
             return "-"
-        if self.bound or self.over_budget:
-            return "bound" if self.bound else "over"
-        return self.doubt or ("-" if self.rank is None else self.rank)
+        return self.out_of_rank or ("-" if self.rank is None else self.rank)
 
     @property
     def competes(self) -> bool:
         """Whether it played by the rules that the others kept."""
-        return not self.bound and not self.over_budget and not self.doubt
+        return not self.out_of_rank
+
+    @property
+    def out_of_rank(self) -> Literal["", "bound", "over", "changed", "unsaved"]:
+        """Why it takes no rank beside the others; "": it does."""
+        return "bound" if self.bound else "over" if self.over_budget else self.doubt

@@ -111,9 +111,7 @@ def _mark(row: LeaderboardRow, decided: bool) -> RowMark:
         return "failed"
     if not row.complete:
         return "unfinished"
-    if row.bound or row.over_budget:
-        return "bound" if row.bound else "over"
-    return row.doubt or ("best" if row.rank == 1 and decided else "")
+    return row.out_of_rank or ("best" if row.rank == 1 and decided else "")
 
 
 def _about(column: Column) -> Iterator[str]:

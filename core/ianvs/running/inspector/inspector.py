@@ -132,13 +132,13 @@ class Inspector:
             self._known[file] = found
         return self._known[file]
 
-    def _process(self, own: bool = True) -> Isolated:
-        if own not in self._processes:
+    def _process(self, of_plugins: bool = True) -> Isolated:
+        if of_plugins not in self._processes:
             environment = thread_limits(self._job.threads)
-            if own and self._job.device == "cpu":
+            if of_plugins and self._job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
-            self._processes[own] = Isolated(environment, self._engine)
-        return self._processes[own]
+            self._processes[of_plugins] = Isolated(environment, self._engine)
+        return self._processes[of_plugins]
 
 
 @dataclass(frozen=True)

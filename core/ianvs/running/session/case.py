@@ -61,8 +61,10 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
         try:
             stack.enter_context(request.planned_code())
             _watch(store, request)
-            if _to_answer(request, store) and _answer(request, store, report) and request.apart:
-                return ANSWERED
+            if _to_answer(request, store):
+                _answer(request, store, report)
+                if request.apart:
+                    return ANSWERED
             _score(request, store)
         except Interrupted:
             print("interrupted; the next run continues after the last complete round")
@@ -79,7 +81,9 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
 def _to_answer(request: CaseRequest, store: CaseStore) -> bool:
     """Whether anything has to be answered, after what can't be believed was dropped."""
     case = request.case
-    if store.has_come_to(case.id, request.until) or store.answered(case.id) is not None:
+    if store.has_come_to(case.id, request.until):
+        return False
+    if store.answered(case.id) is not None and store.broken_round(case.id) is None:
         return False
     store.unpack(case.id)
     state = store.state(case.id, thoroughly=True)
@@ -99,13 +103,13 @@ def _to_answer(request: CaseRequest, store: CaseStore) -> bool:
     return True
 
 
-def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> bool:
-    """Answer whatever has not been answered yet. Returns True: the author's code has run in this process."""
+def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
+    """Answer whatever has not been answered yet; the author's code runs in this process."""
     case = request.case
     if (contract := contract_named(request.algorithm.contract)).runs_cases:
         told = run_contract_case(contract, request, store, report)
         store.note_answered(case.id, {**told, "finished_at": _now()})
-        return True
+        return
     exam = request.exam()
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     rounds = CaseRounds(request, exam, report)
@@ -116,7 +120,7 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> bool:
         except SystemExit as error:  # Python's own report of it is lost where a fork ends
             raise RemoteError("SystemExit", error_text(error)) from error
     if rounds.paused:
-        return True
+        return
     learned, ready = rounds.learner, rounds.ready
     provenance = {**request.provenance, "device": ready.card, "threads": request.threads}
     if rounds.resumed_after is not None:
@@ -129,7 +133,6 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> bool:
         "provenance": provenance,
     }
     store.note_answered(case.id, facts)
-    return True
 
 
 def _score(request: CaseRequest, store: CaseStore) -> None:

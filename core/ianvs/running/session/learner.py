@@ -7,7 +7,7 @@ import copy
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -183,9 +183,9 @@ class LocalLearner:
     def forget(self) -> None:
         """All modules are new from now on."""
         session = self.session
-        request = self._request
-        session.modules = Modules(request.algorithm, request.case, self._brief.rules, request.started_in)
-        session.module("basemodel") if session.has("basemodel") else None
+        session.modules = session.modules.none_yet()
+        if session.has("basemodel"):
+            session.module("basemodel")
 
     def save(self, folder: Path, *, of_round: bool = True) -> Model:
         """What it is now, stored in `folder`. of_round: the round is over. Raises PluginError for more than the job's
@@ -203,11 +203,9 @@ class LocalLearner:
         self.session.modules.restore(tuple(model.modules), taught=taught, anew=anew)
         self._look()
 
-    @contextmanager
-    def apart(self) -> Iterator[None]:
+    def apart(self) -> AbstractContextManager[None]:
         """What is done within is not counted as its training."""
-        with self._meter.paused():
-            yield
+        return self._meter.paused()
 
     @property
     def is_apart(self) -> bool:
@@ -221,8 +219,8 @@ class LocalLearner:
         return self.session.modules.adapt or (answers and saves)
 
     @contextmanager
-    def examined(self, model: Model, *, apart: bool = False) -> Iterator["LocalLearner"]:
-        """Itself, to be asked; global random generators and measures are put back afterwards.
+    def examined(self, model: Model, *, apart: bool = False) -> Iterator[None]:
+        """Within, `answers` are those of an examination; global random generators and measures are put back afterwards.
 
         model: as which it was saved. apart: a second object answers, whatever the learner is.
         """
@@ -233,21 +231,19 @@ class LocalLearner:
             if apart or self.is_apart:
                 stack.enter_context(session.replaced(self._second(model)))
                 _put_back(before)
-                yield self
+                yield
             else:
-                most = bytes_within(self.spent.seconds)
-                was = state_digest([module.plugin for module in session.modules], most)
-                yield self
-                now = state_digest([module.plugin for module in session.modules], most)
-                self.changed = self.changed or changed_between(was, now)
+                most, plugins = bytes_within(self.spent.seconds), [module.plugin for module in session.modules]
+                was = state_digest(plugins, most)
+                yield
+                self.changed = self.changed or changed_between(was, state_digest(plugins, most))
         session.step.measures, session.step.passes = measures, passes
 
     def answers(self, asked: Asking, model: Model) -> Iterator[Predictions]:
         """Checked answers, as many at a time as the data type allows. model: from which a copy is made to adapt."""
         session, context = self.session, self._context(asked)
         if asked.question is None:
-            by = asked.replies_by
-            context["generation"] = by
+            context["generation"] = asked.replies_by
         x = presented(asked.x, self._request.threads)
         if asked.tried:
             start_generators(session.seed, "tried")

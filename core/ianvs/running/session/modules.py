@@ -169,9 +169,13 @@ class Modules:
             if taught:
                 module.taught = Taught(one.calls, one.seen, one.new)
 
+    def none_yet(self) -> Modules:
+        """Those of the same case before any was made."""
+        return Modules(self._algorithm, self._case, self._rules, self._home)
+
     def copied(self, stored: list[StoredModule] | None) -> Modules:
         """Other objects of the same classes, with what `save` has written; new ones where that is None."""
-        copy = Modules(self._algorithm, self._case, self._rules, self._home)
+        copy = self.none_yet()
         copy._loaded = self._loaded
         paths = {(one.kind, one.instance): one.path for one in stored or ()}
         for key, module in self._made.items():
