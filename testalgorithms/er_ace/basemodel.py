@@ -20,11 +20,18 @@ class ERACE(ReplayLearner):
     def __init__(self, *, fill: str = "during_round", **options):
         super().__init__(fill=fill, **options)
 
-    def loss(self, batch):
-        absent = torch.full((batch.outputs.shape[1] + 1,), self.mask_unseen, device=batch.y.device)
+    def before_round(self, data):
+        super().before_round(data)
+        classes = self.network[-1].out_features
+        absent = torch.full(
+            (classes + 1,), self.mask_unseen
+        )  # a label that is withheld is -1, and takes the last place
         if not self.mask_unseen:
-            absent[list(self.data.classes_seen)] = True
-        absent[batch.y] = False  # a label that is withheld is -1, the place behind the last class
+            absent[list(data.classes_seen)] = True
+        self.absent = absent.to(data.device)
+
+    def loss(self, batch):
+        absent = self.absent.index_fill(0, batch.y % len(self.absent), False)
         loss = super().loss(replace(batch, logits=batch.logits.masked_fill(absent[:-1], -torch.inf)))
         if not len(self.memory):
             return loss

@@ -76,8 +76,8 @@ class FOSTER(GrowingLearner):
         loss = cross_entropy(batch.logits / self.weights, batch.y)
         boosted = cross_entropy(self.data.masked(self.second_head(self.f[:, -width:]), batch.y), batch.y)
         with torch.no_grad():
-            told = self.teacher[-1](self.f[:, :-width])[:, self.known]
-        kept = distillation_loss(batch.outputs[:, self.known], told, self.temperature) / self.temperature**2
+            told = self.teacher[-1](self.f[:, :-width])[:, self.known_index]
+        kept = distillation_loss(batch.outputs[:, self.known_index], told, self.temperature) / self.temperature**2
         return loss + boosted + self.distillation * kept
 
     def after_round(self, data):
@@ -91,7 +91,11 @@ class FOSTER(GrowingLearner):
             self.compress(student, shown)
 
     def compress(self, student, shown):
-        boosted, classes, weights = self.network.eval(), self.known, self.class_weights(shown, self.compression_beta)
+        boosted, classes, weights = (
+            self.network.eval(),
+            self.known_index,
+            self.class_weights(shown, self.compression_beta),
+        )
         self.network, self._optimizer = student.train(), None
 
         def loss_of(x, y):

@@ -29,14 +29,18 @@ class ICaRL(ExemplarLearner):
     def directions(self, x):
         return self.each(x, lambda part: self.unit(self.representation(part)))
 
+    def before_round(self, data):
+        super().before_round(data)
+        seen = [*self.known, *self.new]
+        self.old_index, self.seen_index = (torch.tensor(some, device=data.device).long() for some in (self.old, seen))
+
     def loss(self, batch):
         if batch.pretraining:
             return super().loss(batch)
         target = one_hot(batch.y, batch.outputs.shape[1]).float()
         if self.teacher is not None:
-            target[:, self.old] = self.told(batch.x).sigmoid()[:, self.old]
-        seen = [*self.known, *self.new]
-        return binary_cross_entropy_with_logits(batch.outputs[:, seen], target[:, seen])
+            target[:, self.old_index] = self.told(batch.x).sigmoid()[:, self.old_index]
+        return binary_cross_entropy_with_logits(batch.outputs[:, self.seen_index], target[:, self.seen_index])
 
     def after_round(self, data):
         super().after_round(data)

@@ -36,7 +36,8 @@ class LUCIR(ExemplarLearner):
         for c in self.new if self.known else []:
             mean = self.directions(own.x[own.y == c]).mean(0)
             w[c] = normalize(mean, dim=0) * w[self.known].norm(dim=1).mean()
-        self.fixed, self.of_old = w[self.old], torch.tensor(self.old, device=w.device)
+        self.old_index, self.new_index = (torch.tensor(some, device=w.device).long() for some in (self.old, self.new))
+        self.fixed = w[self.old_index]
         self.network.train()
 
     def batch(self, data, x, y):
@@ -54,15 +55,15 @@ class LUCIR(ExemplarLearner):
 
     def separation(self, batch):  # the third term
         cosines = batch.outputs / self.network[-2].scale
-        old = torch.isin(batch.y, self.of_old)
-        if not self.new or not bool(old.any()):
+        old = torch.isin(batch.y, self.old_index).nonzero()[:, 0]
+        if not self.new or not len(old):
             return cosines.new_zeros(())
         own = cosines[old].gather(1, batch.y[old, None])
-        hard = cosines[old][:, self.new].topk(min(self.rivals, len(self.new))).values
+        hard = cosines[old][:, self.new_index].topk(min(self.rivals, len(self.new))).values
         return (self.margin - own + hard).clamp_min(0).mean()
 
     def after_step(self, x, y, epoch, step):
-        self.network[-1].weight.data[self.old] = self.fixed
+        self.network[-1].weight.data[self.old_index] = self.fixed
 
     def after_round(self, data):
         w = self.network[-1].weight.data

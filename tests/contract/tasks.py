@@ -28,6 +28,10 @@ def variable(argument: str, report: Any) -> str | None:
     return os.environ.get(argument)
 
 
+def imported(argument: tuple[str, ...], report: Any) -> list[str]:
+    return [name for name in argument if name in sys.modules]
+
+
 def kill_itself(argument: Any, report: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

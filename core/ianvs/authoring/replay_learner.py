@@ -172,7 +172,8 @@ class ExemplarLearner(ReplayLearner):
 
     For use by methods in a round: `teacher`, the network from before the round, in evaluation mode; None before
     anything is known. `known`: classes of earlier rounds. `new`: classes that first occur in this round. `old`:
-    classes of earlier rounds that do not occur in it.
+    classes of earlier rounds that do not occur in it. `known_index`: `known` as a tensor on the round's device, for a
+    step: a card is waited for whenever something is indexed by a list.
     """
 
     def __init__(self, *, selection: str = "herding", **options: Any) -> None:
@@ -185,12 +186,14 @@ class ExemplarLearner(ReplayLearner):
         self.known: list[int] = []
         self.new: list[int] = []
         self.old: list[int] = []
+        self.known_index = torch.empty(0, dtype=torch.int64)
         self.teacher: nn.Module | None = None
 
     def before_round(self, data: RoundData) -> None:
         super().before_round(data)
         own = set(data.labelled().y.tolist())
         self.new, self.old = sorted(own.difference(self.known)), sorted(set(self.known) - own)
+        self.known_index = torch.tensor(self.known, dtype=torch.int64, device=data.device)
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known else None
 
     def training_data(self, data: RoundData) -> RoundData:

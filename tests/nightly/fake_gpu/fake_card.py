@@ -42,8 +42,7 @@ COUNTS = {
     aten.repeat_interleave.Tensor,
     aten.bincount.default,
 }
-
-
+INDEXED = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default}
 NO_FAKE = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)
 
 
@@ -103,11 +102,16 @@ class Card(FakeTensorMode):
 
     def look(self, func, args, kwargs, leaves):
         """Write down what makes the processor wait."""
-        counts = func in COUNTS or (
-            func is aten.index.Tensor and any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1])
-        )
+        counts = func in COUNTS
         asks = func is aten._local_scalar_dense.default or (func is aten.equal.default)
         target = kwargs.get("device")
+        if func in INDEXED and isinstance(args[0], FakeTensor):
+            by = [index for index in args[1] if index is not None]
+            masked = any(index.dtype in (torch.bool, torch.uint8) for index in by)
+            put = func is not aten.index.Tensor
+            counts = masked and (not put or isinstance(args[2], FakeTensor))  # a mask and a number: nothing is counted
+            brought = any(not isinstance(one, FakeTensor) for one in [*by, *args[2:3]])
+            asks = asks or (brought and not masked)  # a list, or a number for some places, is sent while one waits
         down = func is aten._to_copy.default and isinstance(args[0], FakeTensor) and target == CPU
         up = func is aten._to_copy.default and not isinstance(args[0], FakeTensor) and not kwargs.get("non_blocking")
         if func is aten.copy_.default:

@@ -11,13 +11,14 @@ import pickle
 import select
 import signal
 import socket
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ianvs.processes.engines.capped_log import CappedLog
-from ianvs.processes.engines.engine import Event, Task, TaskReporter, call_target, preload_modules
+from ianvs.processes.engines.engine import Event, Task, TaskReporter, call_target, preload_modules, python_command
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
     MANY_TASKS,
@@ -46,13 +47,32 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     prctl(CHILD_SUBREAPER, 1)  # what a task leaves behind becomes ours, so that we can end it
     gc.disable()  # imports make hardly any garbage, and looking for it takes a sixth of their time
-    preload_modules(preload)
+    for name in preload:
+        preload_modules([name])
+        if cuda_is_refused_to_forks():
+            rest = [other for other in preload if other != name]
+            again = python_command("ianvs.processes.engines.forkserver:boot", str(descriptor), str(os.getppid()), *rest)
+            os.execv(again[0], again)
     prctl(PARENT_DEATH_SIGNAL, 0)  # from now on the closed channel tells, and leaves time to clean up
     sweep()
     gc.freeze()  # children share these objects' pages instead of copying them at their first collection
     gc.enable()
     _Server(channel).serve()
     os._exit(0)  # not through the exit handlers of whatever was imported: nothing of theirs was used
+
+
+def cuda_is_refused_to_forks() -> bool:
+    """Whether torch would refuse to use a card in what is forked from this process, since this one has asked for it.
+
+    A library may ask while it is imported, as peft does where bitsandbytes is installed. Tasks import it themselves.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or "/libcuda.so" not in Path("/proc/self/maps").read_text():  # no driver, no card
+        return False
+    pid = os.fork()
+    if pid == 0:
+        os._exit(torch.cuda._is_in_bad_fork())
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0
 
 
 class _Server:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _ctypes
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,3 +141,20 @@ def test_a_sigterm_to_every_process_leaves_the_answer_to_the_supervisor(engine: 
     assert [event.payload for event in events if event.kind == "result"] == ["stopped"]
     engine.submit(task("succeed", key="later"))
     assert until_ended(engine)[-1].payload == 0
+
+
+@pytest.mark.cold
+def test_tasks_are_not_forked_from_what_has_asked_for_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA refuses to work there. A library may ask while it is imported; its driver is one by name here."""
+    shutil.copy(_ctypes.__file__, tmp_path / "libcuda.so.1")
+    load = "import ctypes, pathlib, torch\nctypes.CDLL(pathlib.Path(__file__).with_name('libcuda.so.1'))\n"
+    (tmp_path / "asks_for_cards.py").write_text(load + "torch.cuda.is_available()\n")
+    (tmp_path / "asks_nothing.py").write_text(load)
+    monkeypatch.syspath_prepend(tmp_path)
+    engine = LocalEngine(Workload(preload=("asks_nothing", "asks_for_cards")))
+    try:
+        engine.submit(Task("one", "tests.contract.tasks:imported", ("asks_for_cards", "asks_nothing")))
+        events = until_ended(engine)
+        assert [event.payload for event in events if event.kind == "result"] == [["asks_nothing"]]
+    finally:
+        engine.close()
