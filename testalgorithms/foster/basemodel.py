@@ -91,11 +91,8 @@ class FOSTER(GrowingLearner):
             self.compress(student, shown)
 
     def compress(self, student, shown):
-        boosted, classes, weights = (
-            self.network.eval(),
-            self.known_index,
-            self.class_weights(shown, self.compression_beta),
-        )
+        boosted, weights = self.network.eval(), self.class_weights(shown, self.compression_beta)
+        classes = torch.tensor(self.known, device=shown.device)  # those of this round, too
         self.network, self._optimizer = student.train(), None
 
         def loss_of(x, y):
