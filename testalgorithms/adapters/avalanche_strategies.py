@@ -86,16 +86,12 @@ class Method:
         strategy = self._started(num_classes, device, train_data)
         if passes is not None and strategy.train_epochs > passes:
             raise ExamRuleError(
-                f"train_epochs is {strategy.train_epochs}, and the rules of this exam allow {passes} passes.",
-                code="broken-rule",
+                f"train_epochs is {strategy.train_epochs}, and the rules of this exam allow {passes} passes."
             )
         heads = [type(part).__name__ for part in strategy.model.modules() if isinstance(part, MultiTaskModule)]
         if task is None and heads:
             where = f"{self._make.__name__}'s {heads[-1]}"
-            raise ExamRuleError(
-                f"{where} takes the label of a sample's task, which the rules of this exam hide.",
-                code="broken-rule",
-            )
+            raise ExamRuleError(f"{where} takes the label of a sample's task, which the rules of this exam hide.")
         x, y = _numbers(train_data.x), torch.from_numpy(np.asarray(train_data.y, np.int64))
         self._taught.append(sorted(set(y.tolist())))
         for plugin in _drawing(strategy):  # after a break, too, it draws as in a case that was not broken

@@ -57,8 +57,7 @@ class Hidden:
         where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         raise ExamRuleError(
             f"{where} asks for the number of tasks, which the rules of an exam hide. If the model may know it, say so "
-            "by the hyperparameter n_tasks; its row will tell.",
-            code="broken-rule",
+            "by the hyperparameter n_tasks; its row will tell."
         )
 
     __index__ = __int__ = __float__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = asked
@@ -158,17 +157,11 @@ class Method:
     def train(self, train_data, num_classes, device, passes=None, **context):
         args, kind = self._args, self.kind
         if passes is not None and args.n_epochs > passes:
-            raise ExamRuleError(
-                f"n_epochs is {args.n_epochs}, and the rules of this exam allow {passes} passes.",
-                code="broken-rule",
-            )
+            raise ExamRuleError(f"n_epochs is {args.n_epochs}, and the rules of this exam allow {passes} passes.")
         exam = self._args.exam if self._model is not None else Exam(num_classes, args.n_tasks, args.batch_size)
         odd = exam.begin(stored(train_data.x), np.array(train_data.y))
         if (odd or exam.SETTING not in kind.COMPATIBILITY) and "general-continual" not in kind.COMPATIBILITY:
-            raise PluginError(
-                f"{kind.__name__} is for {', '.join(kind.COMPATIBILITY)}, not for {odd or exam.SETTING}.",
-                code="refused-arguments",
-            )
+            raise PluginError(f"{kind.__name__} is for {', '.join(kind.COMPATIBILITY)}, not for {odd or exam.SETTING}.")
         if self._model is None:
             args.exam = exam
             self._model = self._built(exam, exam.train_loader.dataset[0][0].numel(), device)
@@ -234,10 +227,7 @@ class Method:
                 where = (
                     f"{Path(self.kind.forward.__code__.co_filename).name}:{self.kind.forward.__code__.co_firstlineno}"
                 )
-                raise ExamRuleError(
-                    f"{where} takes the label of a sample's task, which the rules of this exam hide.",
-                    code="broken-rule",
-                )
+                raise ExamRuleError(f"{where} takes the label of a sample's task, which the rules of this exam hide.")
         was = model.net.training
         model.net.eval()
         with torch.no_grad():
@@ -270,7 +260,7 @@ def found(url, name):
         module = importlib.import_module("models." + Path(url).stem)
     kind = getattr(module, name, None)
     if not hasattr(kind, "COMPATIBILITY"):
-        raise PluginError(f"{Path(url).name} has no ContinualModel '{name}'.", code="invalid-choice")
+        raise PluginError(f"{Path(url).name} has no ContinualModel '{name}'.")
     parser = kind.get_parser(ArgumentParser()) if hasattr(kind, "get_parser") else module.get_parser()
     taken = {**OF_ALL, **OURS, **(OF_OPTIMIZERS if hasattr(kind, "get_optimizer") else {})}
     for action in parser._actions:

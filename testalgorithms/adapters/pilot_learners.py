@@ -131,10 +131,7 @@ class Exam:
         """Show the data of a task, whose labels are class indices; at most `allowed` passes over them."""
         taught, new = self.order[: sum(self.sizes)], sorted(set(labels.tolist()))
         if set(new) & set(taught):
-            raise PluginError(
-                "LAMDA-PILOT's methods are for rounds of new classes, and this one brings a taught one.",
-                code="refused-arguments",
-            )
+            raise PluginError("LAMDA-PILOT's methods are for rounds of new classes, and this one brings a taught one.")
         rest = [label for label in range(self.nb_classes) if label not in (*taught, *new)]
         self.order, self.sizes = taught + new + rest, [*self.sizes, len(new)]
         self._train_data, self._train_targets = data, np.argsort(self.order)[labels]
@@ -171,7 +168,7 @@ class Method:
         first = next(iter(self.files))
         config = hyperparameters.get("config") or first
         if config not in self.files:
-            raise PluginError(f"config '{config}' is none of {', '.join(self.files)}.", code="invalid-choice")
+            raise PluginError(f"config '{config}' is none of {', '.join(self.files)}.")
         self._args = {**self.files[first], **self.files[config], **OURS, **hyperparameters}
         self._seed = random.getrandbits(63)  # what it starts from does not depend on when it is made
         self._learner = self._exam = None
@@ -257,18 +254,13 @@ def found(url, name):
     Exam.theirs = importlib.import_module("utils.data_manager")
     networks, kind = importlib.import_module("utils.inc_net"), getattr(module, name, None)
     if not hasattr(kind, "incremental_train"):
-        raise PluginError(
-            f"{Path(url).name} has no learner '{name}'. In LAMDA-PILOT it is called Learner.", code="invalid-choice"
-        )
+        raise PluginError(f"{Path(url).name} has no learner '{name}'. In LAMDA-PILOT it is called Learner.")
     texts = {
         path.stem: json.loads(path.read_text()) for path in sorted((root / "exps").glob("*.json")) if path.is_file()
     }
     files = {stem: text for stem, text in texts.items() if text.get("model_name") == model}
     if not files:
-        raise PluginError(
-            f'no json file in {root / "exps"} has `"model_name": "{model}"`, with its settings.',
-            code="refused-arguments",
-        )
+        raise PluginError(f'no json file in {root / "exps"} has `"model_name": "{model}"`, with its settings.')
     for one in list(sys.modules.values()):
         if getattr(one, "DataLoader", None) is DataLoader and one.__name__.startswith(("models.", "utils.")):
             one.DataLoader = Loader
@@ -303,7 +295,7 @@ def refuse(what):
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in PACKAGES:
         frame = frame.f_back
     where = "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} "
-    raise ExamRuleError(where + what, code="broken-rule")
+    raise ExamRuleError(where + what)
 
 
 def made(args, name, pretrained=False, **options):
@@ -318,15 +310,12 @@ def made(args, name, pretrained=False, **options):
         said = (
             f"{first} asks for pre-trained weights, and nothing is downloaded: say `weights: FILE` or `weights: none`."
         )
-        raise PluginError(said, code="refused-arguments")
+        raise PluginError(said)
     state, own = torch.load(args["weights"], map_location="cpu", weights_only=True), network.state_dict()
     fits = {key: value for key, value in state.items() if key in own and own[key].shape == value.shape}
     odd = [key for key in state if key not in fits and not key.startswith(("head", "fc.", "classifier"))]
     if odd or not fits:
-        raise PluginError(
-            f"{args['weights']} has {', '.join(odd[:3]) or 'nothing'}, which does not fit {first}.",
-            code="refused-arguments",
-        )
+        raise PluginError(f"{args['weights']} has {', '.join(odd[:3]) or 'nothing'}, which does not fit {first}.")
     network.load_state_dict(fits, strict=False)
     return network
 
@@ -334,8 +323,6 @@ def made(args, name, pretrained=False, **options):
 def stored(x):
     """(N, H, W, 3) uint8, as PILOT's data sets keep pictures; grey ones are repeated."""
     if x.ndim != 4 or x.shape[3] not in (1, 3):
-        raise PluginError(
-            f"LAMDA-PILOT's methods are for pictures, not for samples of shape {x.shape[1:]}.", code="refused-arguments"
-        )
+        raise PluginError(f"LAMDA-PILOT's methods are for pictures, not for samples of shape {x.shape[1:]}.")
     values = np.asarray(x) if x.dtype == np.uint8 else np.round(np.asarray(x) * 255).astype(np.uint8)
     return np.repeat(values, 3 // values.shape[3], 3)

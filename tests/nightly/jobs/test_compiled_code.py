@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import ianvs
 from tests.jobs import write_job
 
@@ -36,7 +38,9 @@ class Compiled:
 """
 
 
-def test_what_a_case_has_compiled_another_finds(tmp_path: Path) -> None:
+def test_what_a_case_has_compiled_another_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):  # a test before may have compiled something here
+        monkeypatch.delenv(name, raising=False)
     job = "seeds: [0, 1]\njobs: 1"
     first, second = ianvs.run(
         write_job(tmp_path, plugin=COMPILED, name="Compiled", hyperparameters="", testenv=TESTENV, job=job)
