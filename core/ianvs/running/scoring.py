@@ -15,7 +15,7 @@ from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatri
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_pictures
-from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric, PartialRecord
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.ragged import Ragged, joined_ragged
 from ianvs.exam.metrics.registry import resolve
@@ -223,7 +223,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         seen_before=records[0].seen_before,
     )
     where = joined([record.positions for record in records])
-    return found if where is None else replace(_part(found, np.argsort(where)), positions=None)
+    return found if where is None else replace(PartialRecord.of(found, np.argsort(where)), positions=None)
 
 
 def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
@@ -231,7 +231,7 @@ def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
     there = np.empty(0, np.int64)
     for j, record in enumerate(records):
         if record.positions is not None:
-            records[j] = _part(record, ~np.isin(record.positions, there))
+            records[j] = PartialRecord.of(record, ~np.isin(record.positions, there))
             there = np.union1d(there, record.positions)
     return records
 
@@ -278,7 +278,7 @@ class _Known:
         found = self.kind.record(about, self.truth[sheet] if whole is None else whole, said)
         if len(record.sheets) > 1 and not any(record.sheets) and (count := _size(found)):
             found = replace(found, positions=np.arange(count))
-        return _part(found, self.rows[j]) if j in self.rows else found
+        return PartialRecord.of(found, self.rows[j]) if j in self.rows else found
 
 
 def _rows(
@@ -341,7 +341,6 @@ GROUPS = 100  # of test samples: one for each sample where there are fewer
 FEW_GROUPS = 20  # where every round is scored without each, for what is computed over rounds
 _MOST_LEFT_OUT = 10_000  # numbers of a score that are stored for that
 _SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
-_BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen", "positions", "questions")
 
 
 def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Iterator[list[EvaluationRecord | None]]:
@@ -357,7 +356,7 @@ def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Itera
     drawn = [None if record is None else _drawn(_size(record), groups) for record in row]
     for group in range(groups):
         yield [
-            None if record is None or of is None else _part(record, of != group)
+            None if record is None or of is None else PartialRecord.of(record, of != group)
             for record, of in zip(row, drawn, strict=True)
         ]
 
@@ -371,13 +370,6 @@ def _size(record: EvaluationRecord) -> int:
 
 def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
     return np.asarray(np.random.default_rng(_SEED).permutation(samples) % groups)
-
-
-def _part(record: EvaluationRecord, kept: NDArray[np.bool_] | NDArray[np.int64]) -> EvaluationRecord:
-    parts = {name: values[kept] for name in _BY_SAMPLE if (values := getattr(record, name)) is not None}
-    part = replace(record, **parts, extras={name: value[kept] for name, value in record.extras.items()}, counts=None)
-    part.rows.update({name: rows[kept] for name, rows in record.rows.items()})
-    return part
 
 
 def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:

@@ -106,6 +106,46 @@ class EvaluationRecord:
             vars(self).pop(name, None)
 
 
+class PartialRecord(EvaluationRecord):
+    """Some of a record's samples. A column is taken out when it is asked for: of most a metric reads none."""
+
+    _whole: EvaluationRecord
+    _kept: NDArray[np.bool_] | NDArray[np.int64]
+
+    @classmethod
+    def of(cls, whole: EvaluationRecord, kept: NDArray[np.bool_] | NDArray[np.int64]) -> PartialRecord:
+        """kept: (N,) which samples, or (n,) their places."""
+        part = object.__new__(cls)
+        known = vars(whole)
+        vars(part).update({name: value for name, value in known.items() if name not in _NOT_SHARED})
+        vars(part).update(_whole=whole, _kept=kept, rows={}, counts=None)
+        return part
+
+    def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
+        if name not in self.rows:
+            rows = self._whole.rows.get(name) if "_whole" in vars(self) else None  # it is gone from a changed copy
+            self.rows[name] = compute(self) if rows is None else rows[self._kept]
+        return self.rows[name]
+
+
+def _column_of_some(name: str) -> Callable[[PartialRecord], Any]:
+    def column(part: PartialRecord) -> Any:
+        found = getattr(part._whole, name)
+        if isinstance(found, Mapping):
+            return {key: values[part._kept] for key, values in found.items()}
+        return None if found is None else found[part._kept]
+
+    return column
+
+
+_OF_SAMPLES = ("y_true", "y_pred", "probe", "topics", "unseen", "positions", "questions", "extras")
+for _name in _OF_SAMPLES:
+    _cached = cached_property(_column_of_some(_name))
+    _cached.__set_name__(PartialRecord, _name)
+    setattr(PartialRecord, _name, _cached)
+_NOT_SHARED = {*_OF_SAMPLES, "confusion", "class_counts", "_whole", "_kept"}
+
+
 Fed = Callable[[int, EvaluationRecord], float | Mapping[str, float]]
 
 

@@ -16,11 +16,9 @@ from ianvs.base.types import CaseResult, Curve, ScoreMatrix
 from ianvs.results.report.gather import common_name
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.newer_answers import newer_answers
 from ianvs.results.report.training_curves import TrainingCurves
 
 BY_PART = "by part: "  # before the name of a score in `MatrixMeans`, whose matrix has a column for each part
-_MOST = 40  # rows whose answers are looked at: they are large
 _BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of texts break a score down to
 
 
@@ -105,14 +103,12 @@ class MatrixMeans:
     """
 
     def __init__(self, seeds: int) -> None:
-        self._seeds, self._looked_at = seeds, set[RowKey]()
+        self._seeds = seeds
         self._waiting = defaultdict[RowKey, list[Mapping[str, ScoreMatrix]]](list)
         self.of_scores: dict[str, dict[RowKey, RowScore]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
-        newer = newer_answers(result) if key in self._looked_at or len(self._looked_at) < _MOST else {}
-        self._looked_at.add(key)
-        self._waiting[key].append({**result.matrices, **_by_part(result), **newer})
+        self._waiting[key].append({**result.matrices, **_by_part(result)})
         if len(self._waiting[key]) < self._seeds:
             return
         seeds = self._waiting.pop(key)
