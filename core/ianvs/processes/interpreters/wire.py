@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pydantic_core import from_json, to_json
 
 from ianvs.base import errors
-from ianvs.base.errors import IanvsError
+from ianvs.base.errors import IanvsError, author_place
 
 _HEADER = struct.Struct("<QQ")  # bytes of the words, and of what is held behind them
 _MOST = 1 << 28  # bytes of a message
@@ -125,6 +125,15 @@ class Peer:
 def error_kind(error: Exception) -> str:
     """The name of its class, in whichever process it was raised."""
     return error.kind if isinstance(error, RemoteError) else type(error).__name__
+
+
+def error_text(error: BaseException) -> str:
+    """What an author's code raised, with the line of their file before it."""
+    if isinstance(error, SystemExit):
+        said = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
+        return f"{author_place(error)}{said}"
+    known = isinstance(error, IanvsError | RemoteError)
+    return str(error) if known else f"{author_place(error)}{error}"
 
 
 def packed(values: NDArray[Any] | Sequence[Any], held: bytearray, *, files: bool = True) -> Spec:

@@ -1,1 +1,34 @@
-"""One case in one process: what a paradigm works with, and the rounds that are stored and resumed."""
+"""One case in its process, around the loop in ianvs/running/loop.py.
+
+case.py               from the request to the result: answers what is missing, then scores it
+exams.py              builds an exam from its data, once for all its cases
+contract_case.py      a case that another contract runs by itself
+
+Who takes part in the loop:
+learner.py            the author's objects: trained, asked, saved, restored
+session.py            what a paradigm works with: its modules, the rounds, the context of a call
+modules.py            authors' objects by type: made, saved, loaded, and what each was taught
+source.py             the training data: what may be had, when; examines between the chunks of a stream
+feed.py               rounds as data: shares, chunks, held-out parts
+examination.py        what is asked after a round, in which order, and what is kept of the answers
+checked_answers.py    whether answers have the form that the exam asks for
+known_replies.py      replies that were given before, or by a model server
+gate.py               model_eval: whether a new model may stay
+account.py            what a round cost, and what is to be said of it
+stored_rounds.py      the rounds in the folder of the case
+reporting.py          how far the case is, for the supervisor and for `ianvs status`
+
+Streams that are asked before they are told (`prequential`):
+stream_keeper.py      which chunk is asked, what its first answer was, what is told
+asked_stream.py       the learner's side of it
+stream_order.py       after which delay and cost something is told
+stream_journal.py     first answers on disk, before anything is told
+stream_scores.py      what is known of the stream, for metrics
+
+What is watched:
+measure.py            time, memory, sizes
+state_digest.py       whether an examination has changed the learner
+saving.py             whether objects that load what was saved answer as the learner did
+own_folder.py         the learner's own folder, which goes with the round
+watchdog.py           ends a case that takes more memory than its limit
+"""

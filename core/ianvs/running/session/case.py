@@ -18,16 +18,26 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import Failure, FailureKind
 from ianvs.config.contracts import contract_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
+from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
-from ianvs.processes.interpreters.wire import RemoteError, error_kind
+from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_text
+from ianvs.running.loop import Case, Interrupted, run_rounds
 from ianvs.running.planning.case_request import ANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.scoring import score_case
+from ianvs.running.session.account import CaseAccount
 from ianvs.running.session.contract_case import run_contract_case, score_contract_case
-from ianvs.running.session.learner import error_text
+from ianvs.running.session.examination import Examination
+from ianvs.running.session.feed import DataFeed
+from ianvs.running.session.gate import HeldOutGate
+from ianvs.running.session.known_replies import Replies
+from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.own_folder import missing_file_hint, working_in
-from ianvs.running.session.rounds import CaseRounds, Interrupted
+from ianvs.running.session.reporting import RoundReporter
+from ianvs.running.session.session import brief_of
+from ianvs.running.session.source import TrainingSource
+from ianvs.running.session.stored_rounds import StoredRounds
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
@@ -112,27 +122,52 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
         return
     exam = request.exam()
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
-    rounds = CaseRounds(request, exam, report)
     own = store.files(case.id)
     with working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace):
         try:
-            rounds.go()
+            learner = LocalLearner(request, brief_of(exam))
+            ready = learner.prepare(own)
+            rounds, source = _rounds_of(request, exam, learner, store, report)
+            run_rounds(rounds)
         except SystemExit as error:  # Python's own report of it is lost where a fork ends
             raise RemoteError("SystemExit", error_text(error)) from error
-    if rounds.paused:
+    if rounds.last < rounds.steps:  # it pauses
         return
-    learned, ready = rounds.learner, rounds.ready
     provenance = {**request.provenance, "device": ready.card, "threads": request.threads}
     if rounds.resumed_after is not None:
         provenance["resumed_after_round"] = rounds.resumed_after
     facts = {
-        "bound": rounds.bound,
-        "basemodel": hide_secrets(learned.state.basemodel, known=request.secrets),
+        "bound": source.bound,
+        "basemodel": hide_secrets(learner.state.basemodel, known=request.secrets),
         "measures": {name: vars(one) for name, one in ready.measures.items()},
         "finished_at": _now(),
         "provenance": provenance,
     }
     store.note_answered(case.id, facts)
+
+
+def _rounds_of(
+    request: CaseRequest, exam: Exam, learner: LocalLearner, store: CaseStore, report: Reporter
+) -> tuple[Case, TrainingSource]:
+    """Who takes part in the loop of this case."""
+    spec, steps = request.testenv, len(learner.ready.steps)
+    feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes, spec.dataset.data_type)
+    examination = Examination(exam, spec, feed, learner, request.case.seed, Replies(request))
+    reporter = RoundReporter(store, request.case.id, report, steps, lambda: learner.state.peak_gpu_bytes)
+    source = TrainingSource(request, exam, feed, learner, examination, reporter)
+    learner.learn_from(source)
+    stored = StoredRounds(request, store, reporter)
+    return Case(
+        steps=steps,
+        learner=learner,
+        examination=examination,
+        source=source,
+        rounds=stored,
+        account=CaseAccount(request, exam, learner, examination, source, stored),
+        reporter=reporter,
+        gate=None if spec.gate is None or learner.ready.reference else HeldOutGate(spec.gate, examination, feed),
+        until=request.until,
+    ), source
 
 
 def _score(request: CaseRequest, store: CaseStore) -> None:

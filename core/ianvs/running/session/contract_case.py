@@ -11,10 +11,10 @@ from typing import Any
 from ianvs.base.package import own_name
 from ianvs.config.contracts import Contract, ContractCase
 from ianvs.processes.engines.engine import Reporter
+from ianvs.running.loop import Interrupted
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.running.session.measure import peak_host_bytes
-from ianvs.running.session.rounds import Interrupted
 from ianvs.store import CaseStore
 
 

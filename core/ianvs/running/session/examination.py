@@ -23,10 +23,11 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.processes.proc import cpu_seconds
+from ianvs.running.loop import Model
 from ianvs.running.session.checked_answers import picked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.known_replies import Replies
-from ianvs.running.session.learner import Asking, LocalLearner, Model
+from ianvs.running.session.learner import Asking, LocalLearner
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
 
 _PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
@@ -74,6 +75,10 @@ class Examination:
         self._questions = questions_of(testenv)
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
+
+    def begin(self) -> None:
+        """Nothing was asked in this round."""
+        self.spent, self._learner.changed = NOTHING_SPENT, ""
 
     def predictions(
         self,
@@ -255,7 +260,7 @@ class Examination:
         for call in calls:
             shows = call.of is not None and call.of.shows_labels
             adapted, labels = call.adapted, call.of is None
-            pieces, spent = list[Predictions](), self.spent
+            pieces = list[Predictions]()
             with ExitStack() as lent:
                 by = None
                 if when and labels:  # later it is shown what nobody shall find among its replies
@@ -274,22 +279,26 @@ class Examination:
                     replies_by=by,
                 )
                 answers = self._learner.answers(asked, model)
-                while True:
-                    began, cpu = time.perf_counter(), cpu_seconds()
-                    said = next(answers, None)
-                    self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds() - cpu))
-                    if said is None:
-                        break
-                    pieces.append(self._shortened(said, packed=not tried) if labels else said)
-            if not timed:
-                self.spent = spent
+                while (said := self._next(answers, timed=timed)) is not None:
+                    if labels:
+                        answered, cut = self._shortened(said, packed=not tried)
+                        said, self.spent = answered, self.spent + Spent(cut=cut if timed else 0)
+                    pieces.append(said)
             yield pieces[0] if len(pieces) == 1 else _joined(pieces)
 
-    def _shortened(self, said: Predictions, *, packed: bool) -> Predictions:
-        """Answers no longer than they may be. packed: in the form that waits for others."""
+    def _next(self, answers: Iterator[Predictions], *, timed: bool) -> Predictions | None:
+        if not timed:
+            return next(answers, None)
+        began, cpu = time.perf_counter(), cpu_seconds()
+        said = next(answers, None)
+        if said is not None:
+            self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds() - cpu))
+        return said
+
+    def _shortened(self, said: Predictions, *, packed: bool) -> tuple[Predictions, int]:
+        """Answers no longer than they may be, and how many were cut. packed: in the form that waits for others."""
         answers, cut = self._kind.shortened(said.labels)
-        self.spent += Spent(cut=cut)
-        return replace(said, labels=self._kind.packed(answers) if packed else answers)
+        return replace(said, labels=self._kind.packed(answers) if packed else answers), cut
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import IanvsError, PluginError, ReplyServerError, author_place
+from ianvs.base.errors import IanvsError, PluginError, ReplyServerError
 from ianvs.base.types import Measure
 from ianvs.exam.data.lazy_column import presented
 from ianvs.exam.data.parts import Column, ColumnData, Picked
@@ -23,8 +23,8 @@ from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.questions import questions_of
 from ianvs.exam.scenarios.views import TestView, TrainView
-from ianvs.processes.interpreters.wire import RemoteError
 from ianvs.running.inspector.plugin_check import NO_CUDA
+from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.checked_answers import checked_answers
@@ -76,14 +76,6 @@ class State:
 
 
 @dataclass(frozen=True)
-class Model:
-    """What of a learner is stored. folder: None for one that has nothing stored."""
-
-    modules: Sequence[StoredModule] = ()
-    folder: Path | None = None
-
-
-@dataclass(frozen=True)
 class Asking:
     """Samples that are asked in one call.
 
@@ -113,8 +105,8 @@ class LocalLearner:
     last cleared; "" for nothing.
     """
 
-    def __init__(self, request: CaseRequest, brief: Brief, source: Source) -> None:
-        self._request, self._brief, self._source = request, brief, source
+    def __init__(self, request: CaseRequest, brief: Brief) -> None:
+        self._request, self._brief = request, brief
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
         self._questions = {question.name: question for question in questions_of(request.testenv)}
         self._meter = Meter()
@@ -129,7 +121,7 @@ class LocalLearner:
         paradigm = find_paradigm(request.algorithm.paradigm)
         options = paradigm.options.model_validate(dict(request.algorithm.paradigm.options))
         session = CaseSession(request, self._brief, self._kind, paradigm(), options, device, folder)
-        self.session, session.source = session, self._source
+        self.session = session
         steps = tuple(session.paradigm.steps(session))
         hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
         if paradigm.predict is Paradigm.predict or hears or stateless:
@@ -149,6 +141,10 @@ class LocalLearner:
         )
         self._look()
         return self.ready
+
+    def learn_from(self, source: Source) -> None:
+        """Where its training data come from."""
+        self.session.source = source
 
     def train(self, step: int, valid: Handout | None) -> None:
         """Teach it round `step`. valid: the held-out part of the round."""
@@ -174,11 +170,12 @@ class LocalLearner:
                 session.step.measures |= checked_measures(module, said)
         self._look()
 
-    def instantiate(self, modules: Sequence[StoredModule]) -> None:
-        """Make those modules, as they were before they were taught anything."""
+    def instantiate(self, modules: Sequence[StoredModule]) -> int:
+        """Make those modules, as they were before they were taught anything; how many there are now."""
         for one in modules:
             self.session.module(one.kind, one.instance)
         self._look()
+        return self.state.modules
 
     def forget(self) -> None:
         """All modules are new from now on."""
@@ -348,15 +345,6 @@ class LocalLearner:
                 if why := why or question.lacks(self.session.module("basemodel").plugin):
                     return f"no {question.may_lack}: {why}"
         return ""
-
-
-def error_text(error: BaseException) -> str:
-    """What an author's code raised, with the line of their file before it."""
-    if isinstance(error, SystemExit):
-        said = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
-        return f"{author_place(error)}{said}"
-    known = isinstance(error, IanvsError | RemoteError)
-    return str(error) if known else f"{author_place(error)}{error}"
 
 
 def _generators() -> tuple[Any, ...]:

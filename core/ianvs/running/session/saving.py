@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import ReplyServerError
 from ianvs.base.types import Predictions
-from ianvs.processes.interpreters.wire import error_kind
+from ianvs.processes.interpreters.wire import error_kind, error_text
+from ianvs.running.loop import Model
 from ianvs.running.session.checked_answers import alike
 from ianvs.running.session.examination import Examination
-from ianvs.running.session.learner import LocalLearner, Model, error_text
+from ianvs.running.session.learner import LocalLearner
 
 _ROUNDING = 1e-3  # of the largest number; of the labels of one sample, such as the pixels at a border
 

@@ -19,7 +19,7 @@ from ianvs.exam.data.lazy_column import presented
 from ianvs.exam.data.options import Options
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
-from ianvs.exam.scenarios.exam import Rules
+from ianvs.exam.scenarios.exam import Exam, Rules
 from ianvs.exam.scenarios.views import Told, TrainView
 from ianvs.plugins.signature import Late
 from ianvs.running.planning.case_request import CaseRequest
@@ -41,6 +41,16 @@ class Brief:
     classes: tuple[str, ...]
     rules: Rules
     streams: bool
+
+
+def brief_of(exam: Exam) -> Brief:
+    return Brief(
+        kind=exam.dataset.kind,
+        rounds=tuple(round_.name for round_ in exam.rounds),
+        classes=exam.dataset.classes,
+        rules=exam.rules,
+        streams=exam.stream is not None,
+    )
 
 
 @dataclass
