@@ -165,6 +165,12 @@ class RoundResult:
     eval_seconds: float = 0.0
     train_cpu_seconds: float | None = None  # user and system, with threads and child processes
     eval_cpu_seconds: float | None = None
+    build_seconds: float | None = None  # making the author's objects, before the first round
+    save_seconds: float | None = None
+    measure_seconds: float | None = None  # all else that the case took since the round before: our own bookkeeping
+    build_cpu_seconds: float | None = None
+    save_cpu_seconds: float | None = None
+    measure_cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None  # host: highest resident size of the case's process up to here
     peak_gpu_bytes: int | None = None
     model_bytes: int | None = None  # what the plugin's save() wrote

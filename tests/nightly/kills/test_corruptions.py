@@ -19,7 +19,15 @@ from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, unpack_cases, write_job
 
-TIMES = ["Time", "Train_seconds", "Eval_seconds", "Train_cpu_seconds", "Eval_cpu_seconds", "Peak_memory_mb"]
+TIMES = [
+    "Time",
+    "Case_seconds",
+    "Train_seconds",
+    "Eval_seconds",
+    "Train_cpu_seconds",
+    "Eval_cpu_seconds",
+    "Peak_memory_mb",
+]
 TESTENV = """
 dataset: {name: digits}
 scenario: {name: class-incremental, rounds: 3, first: 4}

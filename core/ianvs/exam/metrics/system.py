@@ -40,6 +40,11 @@ def _train_seconds(rounds: Rounds) -> float | None:
     return _total(round_.train_seconds for round_ in rounds)
 
 
+def _all_parts(round_: RoundResult) -> tuple[float | None, ...]:
+    own = round_.train_seconds, round_.eval_seconds
+    return (round_.build_seconds, *own, round_.save_seconds, round_.measure_seconds)
+
+
 def _samples_per_second(rounds: Rounds) -> float | None:
     seconds = _train_seconds(rounds)
     return sum(round_.train_samples for round_ in rounds) / seconds if seconds else None
@@ -86,6 +91,30 @@ _DEFINED = (
         "processes.",
         "sum of eval_cpu_seconds over rounds and row 0",
         lambda rounds: _total(round_.eval_cpu_seconds for round_ in rounds),
+    ),
+    _defined(
+        "build_seconds",
+        "Wall-clock time to make the author's objects, before the first round.",
+        "build_seconds of row 0",
+        lambda rounds: _total(round_.build_seconds for round_ in rounds),
+    ),
+    _defined(
+        "save_seconds",
+        "Wall-clock time in save().",
+        "sum of save_seconds over rounds and row 0",
+        lambda rounds: _total(round_.save_seconds for round_ in rounds),
+    ),
+    _defined(
+        "measure_seconds",
+        "Wall-clock time of a case that is none of its method's: storing, digests, questions that only check.",
+        "sum of measure_seconds over rounds and row 0",
+        lambda rounds: _total(round_.measure_seconds for round_ in rounds),
+    ),
+    _defined(
+        "case_seconds",
+        "Wall-clock time of a case from making its objects to its last round, without scoring.",
+        "build_seconds + train_seconds + save_seconds + eval_seconds + measure_seconds",
+        lambda rounds: _total(seconds for round_ in rounds for seconds in _all_parts(round_)),
     ),
     _defined(
         "samples_per_second",

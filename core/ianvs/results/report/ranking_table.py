@@ -19,7 +19,14 @@ _ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high")
 
 # Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
 TOLD_ONCE = (*("paradigm", "round", "dataset", "module", "hyperparameter", "adopted", "seeds", "cost", "status"), "url")
-_MEASURED = ("train_seconds", "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds", "peak_memory_mb")
+_MEASURED = (
+    "train_seconds",
+    "eval_seconds",
+    "case_seconds",
+    "train_cpu_seconds",
+    "eval_cpu_seconds",
+    "peak_memory_mb",
+)
 
 
 def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:

@@ -8,7 +8,7 @@ Who takes part in the loop:
 learner.py            the author's objects: trained, asked, saved, restored
 session.py            what a paradigm works with: its modules, the rounds, the context of a call
 modules.py            authors' objects by type: made, saved, loaded, and what each was taught
-source.py             the training data: what may be had, when; examines between the chunks of a stream
+training_source.py    the training data: what may be had, when; examines between the chunks of a stream
 feed.py               rounds as data: shares, chunks, held-out parts
 examination.py        what is asked after a round, in which order, and what is kept of the answers
 checked_answers.py    whether answers have the form that the exam asks for

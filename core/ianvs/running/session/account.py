@@ -13,16 +13,16 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.learner import LocalLearner
-from ianvs.running.session.measure import Spent
+from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
 from ianvs.running.session.saving import lost_by_saving
-from ianvs.running.session.source import TrainingSource
 from ianvs.running.session.stored_rounds import StoredRounds
+from ianvs.running.session.training_source import TrainingSource
 
 _LONGEST_REMARK = 500  # characters
 
 
 class CaseAccount:
-    """Of one case (ianvs.running.loop.Account)."""
+    """Of one case (ianvs.running.loop.Account). began: `spent_so_far` when its process began with it."""
 
     def __init__(
         self,
@@ -32,14 +32,17 @@ class CaseAccount:
         examination: Examination,
         source: TrainingSource,
         rounds: StoredRounds,
+        began: Spent,
     ) -> None:
         self._request, self._learner, self._examination = request, learner, examination
         self._source, self._rounds, self._names = source, rounds, learner.ready.steps
         self._test_samples = sum(len(test.test) for test in exam.tests)
+        self._since = began
+        self._saved = NOTHING_SPENT
 
     def untrained(self) -> RoundResult:
         asked = self._examination.spent
-        return RoundResult(
+        untrained = RoundResult(
             0,
             "untrained",
             eval_seconds=asked.seconds,
@@ -48,6 +51,7 @@ class CaseAccount:
             measures=dict(self._learner.state.measures),
             changed=self._shown(self._learner.changed),
         )
+        return self._in_parts(untrained, self._learner.built, asked)
 
     def of_round(
         self, step: int, model: Model, answers: Answers, *, adopted: bool, scores: tuple[float, float] | None
@@ -59,7 +63,22 @@ class CaseAccount:
         result = replace(result, remark="; ".join(filter(None, remarks)), unsaved=unsaved)
         free = self._source.bound or self._learner.ready.reference
         check_budget(None if free else self._request.testenv.budget, result)
-        return result
+        return self._in_parts(result, NOTHING_SPENT, self._learner.spent + self._examination.spent)
+
+    def _in_parts(self, result: RoundResult, built: Spent, trained_and_asked: Spent) -> RoundResult:
+        """With what of the time since the round before was neither training nor answers: they add up to all of it."""
+        now, saved = spent_so_far(), self._learner.saved - self._saved
+        measuring = now - self._since - trained_and_asked - built - saved
+        self._since, self._saved = now, self._learner.saved
+        return replace(
+            result,
+            build_seconds=built.seconds,
+            save_seconds=saved.seconds,
+            measure_seconds=measuring.seconds,
+            build_cpu_seconds=built.cpu_seconds,
+            save_cpu_seconds=saved.cpu_seconds,
+            measure_cpu_seconds=measuring.cpu_seconds,
+        )
 
     def _result(self, step: int, *, adopted: bool, scores: tuple[float, float] | None) -> RoundResult:
         learner, state, asked = self._learner, self._learner.state, self._examination.spent

@@ -33,11 +33,12 @@ from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.gate import HeldOutGate
 from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.learner import LocalLearner
+from ianvs.running.session.measure import Spent, spent_so_far
 from ianvs.running.session.own_folder import missing_file_hint, working_in
 from ianvs.running.session.reporting import RoundReporter
 from ianvs.running.session.session import brief_of
-from ianvs.running.session.source import TrainingSource
 from ianvs.running.session.stored_rounds import StoredRounds
+from ianvs.running.session.training_source import TrainingSource
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
@@ -125,9 +126,9 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     own = store.files(case.id)
     with working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace):
         try:
-            learner = LocalLearner(request, brief_of(exam))
+            began, learner = spent_so_far(), LocalLearner(request, brief_of(exam))
             ready = learner.prepare(own)
-            rounds, source = _rounds_of(request, exam, learner, store, report)
+            rounds, source = _rounds_of(request, exam, learner, store, report, began)
             run_rounds(rounds)
         except SystemExit as error:  # Python's own report of it is lost where a fork ends
             raise RemoteError("SystemExit", error_text(error)) from error
@@ -147,7 +148,7 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
 
 
 def _rounds_of(
-    request: CaseRequest, exam: Exam, learner: LocalLearner, store: CaseStore, report: Reporter
+    request: CaseRequest, exam: Exam, learner: LocalLearner, store: CaseStore, report: Reporter, began: Spent
 ) -> tuple[Case, TrainingSource]:
     """Who takes part in the loop of this case."""
     spec, steps = request.testenv, len(learner.ready.steps)
@@ -163,7 +164,7 @@ def _rounds_of(
         examination=examination,
         source=source,
         rounds=stored,
-        account=CaseAccount(request, exam, learner, examination, source, stored),
+        account=CaseAccount(request, exam, learner, examination, source, stored, began),
         reporter=reporter,
         gate=None if spec.gate is None or learner.ready.reference else HeldOutGate(spec.gate, examination, feed),
         until=request.until,

@@ -30,7 +30,7 @@ from ianvs.running.session import measure
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.feed import Handout
 from ianvs.running.session.known_replies import Replies
-from ianvs.running.session.measure import NOTHING_SPENT, Meter
+from ianvs.running.session.measure import NOTHING_SPENT, Meter, spending
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
 from ianvs.running.session.session import Brief, CaseSession, Source
 from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
@@ -102,7 +102,7 @@ class LocalLearner:
     """The objects of the author's classes, in this process.
 
     spent: by training, since `train` was called. changed: what of its state an examination has changed since it was
-    last cleared; "" for nothing.
+    last cleared; "" for nothing. built, saved: by making the objects, and by all calls of `save` so far.
     """
 
     def __init__(self, request: CaseRequest, brief: Brief) -> None:
@@ -111,6 +111,7 @@ class LocalLearner:
         self._questions = {question.name: question for question in questions_of(request.testenv)}
         self._meter = Meter()
         self.spent, self.changed = NOTHING_SPENT, ""
+        self.built = self.saved = NOTHING_SPENT
         self.session: CaseSession
         self.state: State
 
@@ -124,10 +125,12 @@ class LocalLearner:
         self.session = session
         steps = tuple(session.paradigm.steps(session))
         hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
-        if paradigm.predict is Paradigm.predict or hears or stateless:
-            session.module("basemodel")
-        if (hears or stateless) and session.has("memory"):
-            session.module("memory")
+        with spending() as spent:
+            if paradigm.predict is Paradigm.predict or hears or stateless:
+                session.module("basemodel")
+            if (hears or stateless) and session.has("memory"):
+                session.module("memory")
+        self.built = spent[0]
         own = declared_measures(session.modules, paradigm.measures)
         self.ready = Ready(
             steps=steps,
@@ -191,7 +194,9 @@ class LocalLearner:
         if of_round and session.valid is not None:
             session.valid.close()
             session.valid = None
-        modules = session.modules.save(folder)
+        with spending() as spent:
+            modules = session.modules.save(folder)
+        self.saved += spent[0]
         measure.saved_bytes(folder, self._request.saved_mb)
         return Model(modules, folder)
 

@@ -24,8 +24,30 @@ class Spent:
     def __add__(self, other: Spent) -> Spent:
         return Spent(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds, self.cut + other.cut)
 
+    def __sub__(self, other: Spent) -> Spent:
+        seconds, cpu = self.seconds - other.seconds, self.cpu_seconds - other.cpu_seconds
+        return Spent(max(0.0, seconds), max(0.0, cpu), self.cut - other.cut)
+
 
 NOTHING_SPENT = Spent()
+
+
+def spent_so_far() -> Spent:
+    """Now, from any beginning: of two of these the difference counts."""
+    return Spent(time.perf_counter(), cpu_seconds())
+
+
+@contextmanager
+def spending() -> Iterator[list[Spent]]:
+    """Context manager: the list has what was spent within, once it is over, with what an accelerator had to do."""
+    found: list[Spent] = []
+    synchronise()
+    began = spent_so_far()
+    try:
+        yield found
+    finally:
+        synchronise()
+        found.append(spent_so_far() - began)
 
 
 class Meter:

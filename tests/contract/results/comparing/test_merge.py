@@ -29,6 +29,7 @@ MEASURED = {
     "Eval_seconds",
     "Train_cpu_seconds",
     "Eval_cpu_seconds",
+    "Case_seconds",
     "Peak_memory_mb",
     "Pareto",
     "Time",

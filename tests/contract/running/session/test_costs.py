@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -170,3 +171,38 @@ def test_the_inline_engine_imports_what_tasks_need_before_the_first(
 
 def imported(name: str, report: object) -> bool:
     return name in sys.modules
+
+
+SLOW_TO_SAVE = """
+import time
+
+class Slow:
+    def __init__(self):
+        time.sleep(0.2)
+    def train(self, train_data, valid_data=None):
+        time.sleep(0.1)
+    def predict(self, data):
+        time.sleep(0.05)
+        return [0] * len(data)
+    def save(self, path):
+        time.sleep(0.3)
+        path.write_text("")
+    def load(self, path): ...
+"""
+
+
+def test_the_parts_of_a_cases_time_add_up_to_all_of_it(tmp_path: Path) -> None:
+    names = ("build_seconds", "train_seconds", "save_seconds", "eval_seconds", "measure_seconds", "case_seconds")
+    testenv = TESTENV.format(metrics=f"accuracy, {', '.join(names)}").replace("rounds: 5", "rounds: 2")
+    job = write_job(tmp_path, plugin=SLOW_TO_SAVE, name="Slow", testenv=testenv, hyperparameters="", job="seeds: [0]")
+    began = time.monotonic()
+    [found] = ianvs.run(job, engine="inline")
+    took = time.monotonic() - began
+    build, train, save, answer, measure, whole = (found.metrics[name] for name in names)
+    assert build >= 0.2 and train >= 0.2 and save >= 0.9 and answer >= 0.15
+    assert train < save  # as whoever wrote it expects: 0.1 s a round, and 0.3 s
+    assert build + train + save + answer + measure == pytest.approx(whole)
+    assert whole < took
+    for name in ("build", "save", "measure"):
+        spent = [getattr(one, f"{name}_cpu_seconds") for one in found.rounds]
+        assert all(value is not None and 0 <= value < took for value in spent)

@@ -16,8 +16,8 @@ from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import find
 from ianvs.exam.metrics.definition import mean
-from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.running.scoring import _drawn, _part, _part_scores, pooled
+from ianvs.exam.metrics.metric import EvaluationRecord, PartialRecord
+from ianvs.running.scoring import _drawn, _part_scores, pooled
 from ianvs.testenv.data_types.detection import box_overlaps, coco_evaluation
 from ianvs.testenv.data_types.detection.box_matches import BoxMatches
 from ianvs.testenv.data_types.detection.coco_evaluation import coco_matches, coco_precision, coco_recall
@@ -169,7 +169,7 @@ def test_a_score_without_some_pictures_is_that_of_the_others(scene: Any, data: s
     for name in ("AP", "AP_S", "AR_100", "VOC_AP", "f1_at_iou", "ianvs_pcb_f1"):
         whole = record(truths, answers, 3)
         score(name, whole)
-        part = _part(whole, kept)
+        part = PartialRecord.of(whole, kept)
         alone = record([t for t, k in zip(truths, kept, strict=True) if k],
                        [a for a, k in zip(answers, kept, strict=True) if k], 3)  # fmt: skip
         assert part.rows.keys() == whole.rows.keys()
