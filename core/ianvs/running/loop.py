@@ -1,9 +1,9 @@
 """The loop of continual learning: what a case does from its first round to its last, in the order in which it happens.
 
 A round is trained, saved, judged by the gate where the exam has one, examined, and stored as a whole. A case that was
-cut off goes on after the last round that is stored. Who takes part is named by the protocols below: in a run the
-author's objects (`session/learner.py`), the exam (`session/examination.py`), the training data (`session/training_source.py`)
-and the folder of the case (`session/stored_rounds.py`); in a test objects in memory.
+cut off goes on after the last round that is stored. Who takes part is named by the protocols below. In a run these are
+the author's objects (session/learner.py), the exam (session/examination.py), the training data
+(session/training_source.py) and the folder of the case (session/stored_rounds.py); in a test, objects in memory.
 """
 
 from __future__ import annotations
