@@ -23,9 +23,7 @@ class ERACE(ReplayLearner):
     def before_round(self, data):
         super().before_round(data)
         classes = self.network[-1].out_features
-        absent = torch.full(
-            (classes + 1,), self.mask_unseen
-        )  # a label that is withheld is -1, and takes the last place
+        absent = torch.full((classes + 1,), self.mask_unseen)  # the last place is for withheld labels, which are -1
         if not self.mask_unseen:
             absent[list(data.classes_seen)] = True
         self.absent = absent.to(data.device)

@@ -26,7 +26,7 @@ def checks(only: Sequence[str] = ()) -> Iterator[tuple[str, int, Check]]:
     for file in sorted(Path(__file__).parent.glob("test_*.py")):
         if only and file.stem.removeprefix("test_") not in only:
             continue
-        name = f"tests.conformance.{file.stem}"
+        name = f"{__package__}.{file.stem}"
         for i, check in enumerate(getattr(import_module(name), "CHECKS", ())):
             yield name, i, check
 

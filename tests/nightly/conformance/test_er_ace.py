@@ -47,14 +47,14 @@ def place(among, y):
 
 
 SLIPS = [
-    Mutant("mask", "absent[batch.y] = False", "absent[list(self.data.classes_seen)] = False"),
+    Mutant("mask", "batch.y % len(self.absent)", "torch.tensor(list(self.data.classes_seen))"),
     Mutant("sign", "return loss + super()", "return loss - super()"),
     Mutant("factor", "return loss + super()", "return 0.5 * loss + 0.5 * super()"),
     Mutant("memory before or after the step", "self.recall_batch(len(batch.y))", "batch"),
     Mutant("order of rounds", 'data.generator("replay"), data', "torch.Generator(), data", ReplayLearner),
 ]
 FIRST = Mutant("first epoch only", " and epoch == 0", "", ReplayLearner)
-MASK = Mutant("mask", "self.mask_unseen, device", "True, device")
+MASK = Mutant("mask", "(classes + 1,), self.mask_unseen", "(classes + 1,), True")
 CHECKS = [
     vision(ERACE, naive, [*SLIPS, FIRST], capacity=20),
     vision(ERACE, naive, [*SLIPS, MASK], title="ER-ACE, classes to come left in", capacity=20, mask_unseen=False,

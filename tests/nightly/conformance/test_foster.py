@@ -114,7 +114,7 @@ SLIPS = [
     Mutant(
         "features of the second head", "self.f[:, -width:]), batch.y), batch", "self.f[:, :width]), batch.y), batch"
     ),
-    Mutant("mask", "batch.outputs[:, self.known]", "batch.outputs[:, self.known].detach()"),
+    Mutant("mask", "batch.outputs[:, self.known_index]", "batch.outputs[:, self.known_index].detach()"),
     Mutant("factor", " / self.temperature**2", ""),
     Mutant("sign", "+ self.distillation * kept", "- self.distillation * kept"),
     Mutant("sign", "loss + boosted", "loss - boosted"),
@@ -131,7 +131,9 @@ SLIPS = [
         "        if student is not None:\n            self.compress(student, shown)\n"
         "        self.known = known\n        super().after_round(data)\n",
     ),
-    Mutant("mode of the teacher", "self.network.eval(), self.known", "self.network.train(), self.known"),
+    Mutant(
+        "mode of the teacher", "self.network.eval(), self.class_weights", "self.network.train(), self.class_weights"
+    ),
     Mutant("factor", "beta ** n.clamp_min(1)", "beta"),
     Mutant("what is trained", "FrozenBody(last)", "last", GrowingLearner),
     Mutant("mode of fixed bodies", "super().train(False)", "super().train(mode)", FrozenBody),

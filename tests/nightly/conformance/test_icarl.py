@@ -51,8 +51,8 @@ def naive(exam, *, capacity, normalise=True, weight_decay=0.0):
 
 
 SLIPS = [
-    Mutant("factor", "target[:, seen])\n", 'target[:, seen], reduction="sum") / len(batch.y)\n'),
-    Mutant("mask", "batch.outputs[:, seen], target[:, seen]", "batch.outputs, target"),
+    Mutant("factor", "target[:, self.seen_index])\n", 'target[:, self.seen_index], reduction="sum") / len(batch.y)\n'),
+    Mutant("mask", "batch.outputs[:, self.seen_index], target[:, self.seen_index]", "batch.outputs, target"),
     Mutant("labels for old classes", "if self.teacher is not None", "if self.teacher is None"),
     Mutant("mode of the teacher", ".eval().requires_grad_(False)", ".requires_grad_(False)", ExemplarLearner),
     Mutant(

@@ -89,9 +89,13 @@ SLIPS = [
     Mutant("length", "linear(self.f, normalize(self.network[-1].weight))", "self.network[-1](self.f)"),
     Mutant("length", "w[self.known].norm(dim=1).mean()", "1"),
     Mutant("length of before", "if self.lengths is not None:", "if False:"),
-    Mutant("mask", "cosines[old][:, self.new]", "cosines[old][:, self.known]"),
-    Mutant("mask", "torch.isin(batch.y, self.of_old)", "torch.isin(batch.y, self.of_old, invert=True)"),
-    Mutant("memory before or after the step", ".data[self.old] = self.fixed", ".data[self.old] += 0 * self.fixed"),
+    Mutant("mask", "cosines[old][:, self.new_index]", "cosines[old][:, self.known]"),
+    Mutant("mask", "torch.isin(batch.y, self.old_index)", "torch.isin(batch.y, self.old_index, invert=True)"),
+    Mutant(
+        "memory before or after the step",
+        ".data[self.old_index] = self.fixed",
+        ".data[self.old_index] += 0 * self.fixed",
+    ),
     Mutant("a last ReLU", "return nn.Sequential(*before)\n", "return body\n", UnitLength),
     Mutant("mode of the teacher", ".eval().requires_grad_(False)", ".requires_grad_(False)", ExemplarLearner),
 ]

@@ -96,7 +96,7 @@ def align(exam, head, k, round_of, mean, cov, rate, epochs, n, temperature):
 SLIPS = [
     Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits"),
     Mutant("order of rounds", "head.load_state_dict(self.plain)\n        self.own", "self.own"),
-    Mutant("decay of other rows", "head.load_state_dict(self.plain)\n        self.rounds", "self.rounds"),
+    Mutant("decay of other rows", "head.load_state_dict(self.plain)\n        self.take_up", "self.take_up"),
     Mutant("sign", "1 - self.drift * (1 - t / self.rounds)", "1 + self.drift * (1 - t / self.rounds)"),
     Mutant("factor", "1e-4 * torch.eye", "1e-2 * torch.eye"),
     Mutant("first epoch only", "noise @ L.T", "noise @ L.T * (epoch == 0)"),

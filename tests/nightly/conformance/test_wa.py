@@ -55,7 +55,7 @@ SLIPS = [
     Mutant("factor", " / self.temperature**2", ""),
     Mutant("factor", "share = len(self.known)", "share = len(self.new)"),
     Mutant("sign", "share * listened", "-share * listened"),
-    Mutant("mask", "batch.outputs[:, self.known]", "batch.outputs[:, self.known].detach()"),
+    Mutant("mask", "batch.outputs[:, self.known_index]", "batch.outputs[:, self.known_index].detach()"),
     Mutant("order of rounds", "weight[self.new] *=", "weight[self.known] *="),
     Mutant(
         "factor",
