@@ -1,9 +1,8 @@
-"""The loop of continual learning: what a case does from its first round to its last, in the order in which it happens.
+"""The loop of continual learning: what a test case does, from its first round to its last.
 
-A round is trained, saved, judged by the gate where the exam has one, examined, and stored as a whole. A case that was
-cut off goes on after the last round that is stored. Who takes part is named by the protocols below. In a run these are
-the author's objects (session/learner.py), the exam (session/examination.py), the training data
-(session/training_source.py) and the folder of the case (session/stored_rounds.py); in a test, objects in memory.
+Each round is trained, saved, checked by the gate (`model_eval`) if the exam has one, evaluated and stored atomically.
+A case that was interrupted resumes after the last stored round. The loop depends only on the protocols below. In a run
+they are implemented by the modules of `ianvs.running.session`; in unit tests by objects in memory.
 """
 
 from __future__ import annotations
@@ -19,16 +18,21 @@ from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.processes.interpreters.wire import error_kind, error_text
 from ianvs.store import RoundFolder, StoredModule
 
-Answers = Mapping[Asked, Predictions]
+PredictionsByTest = Mapping[Asked, Predictions]
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
-    """The case was asked to end; what is complete is stored."""
+class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
+    """The case was asked to stop. Completed rounds are stored."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What of a learner is stored. folder: None for one that has nothing stored."""
+    """A saved learner.
+
+    Attributes:
+        modules: The saved modules; empty if nothing was saved.
+        folder: Where they are saved; None if nothing was saved.
+    """
 
     modules: Sequence[StoredModule] = ()
     folder: Path | None = None
@@ -37,101 +41,125 @@ class Model:
 class Learner(Protocol):
     """A paradigm with its modules."""
 
-    def train(self, step: int, valid: Any) -> None: ...
-    def save(self, folder: Path) -> Model: ...
-    def restore(self, model: Model, *, taught: bool = True) -> None: ...
-    def measure(self) -> None:
-        """Let its modules measure themselves, as they are now."""
+    def train(self, step: int, valid: Any) -> None:
+        """Train round `step`. valid: its validation samples, or None."""
 
-    def forget(self) -> None:
-        """All modules are new from now on."""
+    def save(self, folder: Path) -> Model:
+        """Save the current state below `folder`."""
+
+    def restore(self, model: Model, *, taught: bool = True) -> None:
+        """Load a saved state. taught: also restore what the modules were trained on."""
+
+    def measure(self) -> None:
+        """Let the modules measure themselves."""
+
+    def reset(self) -> None:
+        """Replace all modules by new, untrained ones."""
 
     def instantiate(self, modules: Sequence[StoredModule]) -> int:
-        """Make those modules, untaught; how many there are now."""
+        """Create these modules, untrained. Returns the number of modules."""
 
 
 class Examination(Protocol):
-    """What the learner is asked."""
+    """Evaluates the learner on the test sets."""
 
     def begin(self) -> None:
-        """Nothing was asked in this round."""
+        """Reset the costs at the beginning of a round."""
 
-    def predictions(self, model: Model, taught: int) -> Answers:
-        """Answers to all test sets after round `taught`. model: what the learner is now, as it was saved."""
+    def predictions(self, model: Model, taught: int) -> PredictionsByTest:
+        """Predict every test set. model: the current state as saved. taught: number of trained rounds."""
 
 
-class Source(Protocol):
-    """Where a learner gets its training data."""
+class TrainingSource(Protocol):
+    """Serves the training data."""
 
     saw_past_rounds: bool
 
     @property
-    def answered(self) -> Answers:
-        """Within the round, before its end."""
+    def evaluated(self) -> PredictionsByTest:
+        """Predictions made between the chunks of this round's stream."""
 
-    def begin(self, step: int) -> None: ...
+    def begin(self, step: int) -> None:
+        """Round `step` begins; 0 is the untrained model."""
+
     def valid(self, step: int) -> Any:
-        """The held-out part of the round, if it has one."""
+        """Validation samples of the round, or None."""
 
     def stream(self, *, last: bool) -> Mapping[str, Any]:
-        """What was answered in this round before it was told. last: no round follows."""
+        """Predictions of this round's prequential stream. last: no further round follows."""
 
     def end(self) -> None:
         """The round is stored."""
 
 
 class Gate(Protocol):
-    """Whether a new model may stay."""
+    """Decides whether a newly trained model replaces the previous one."""
 
-    def score(self, model: Model, step: int) -> float | None: ...
-    def decide(self, step: int, before: float | None, after: float | None) -> tuple[bool, tuple[float, float]]: ...
+    def score(self, model: Model, step: int) -> float | None:
+        """Score the current model on the validation samples of round `step`."""
+
+    def decide(self, step: int, before: float | None, after: float | None) -> tuple[bool, tuple[float, float]]:
+        """Returns whether the new model is adopted, and both scores."""
 
 
 class Rounds(Protocol):
-    """What is stored of the case."""
+    """The stored rounds of the case."""
 
     def complete(self) -> Sequence[RoundResult]:
-        """Rounds 0, 1, ... whose checksums hold, up to the first that is missing or damaged."""
+        """Rounds 0, 1, ... with valid checksums, up to the first that is missing or damaged."""
 
-    def why_damaged(self) -> str:
-        """What is wrong with the round after those; "" where none is there."""
+    def damage(self) -> str:
+        """Describes the damaged round after those; "" if there is none."""
 
-    def why_not_resumed(self) -> str:
-        """What is known of this algorithm that keeps its cases from going on; "" for nothing."""
+    def resume_blocker(self) -> str:
+        """Why cases of this algorithm can't resume; "" if they can."""
 
-    def new(self, step: int) -> AbstractContextManager[RoundFolder]:
-        """A folder that becomes round `step` as a whole when the block ends without an error."""
+    def new_round(self, step: int) -> AbstractContextManager[RoundFolder]:
+        """A folder that becomes round `step` atomically if the block exits without an error."""
 
-    def fill(
-        self, folder: RoundFolder, result: RoundResult, answers: Answers, model: Model, stream: Mapping[str, Any]
-    ) -> None: ...
-    def empty(self, folder: RoundFolder) -> None:
-        """Nothing of a model is in it."""
+    def write(
+        self,
+        folder: RoundFolder,
+        result: RoundResult,
+        predictions: PredictionsByTest,
+        model: Model,
+        stream: Mapping[str, Any],
+    ) -> None:
+        """Write everything but the model, which is in the folder already."""
+
+    def clear_model(self, folder: RoundFolder) -> None:
+        """Delete the model from the folder."""
 
     def model(self, step: int) -> Model:
-        """As it was saved; without modules where it is gone."""
+        """The model saved in round `step`; without modules if it is not kept any more."""
 
     def modules(self, step: int) -> Sequence[StoredModule]:
-        """Those that were saved, whether or not their files are still kept."""
+        """The modules saved in round `step`, even if their files are not kept any more."""
 
-    def bring_back_notes(self, model: Model) -> None:
-        """In the learner's own folder is what was there when `model` was stored."""
+    def restore_plugin_folder(self, model: Model) -> None:
+        """Restore the plugin's own files as they were when `model` was saved."""
 
-    def start_over(self, why: str) -> None:
-        """Drop all rounds. why: told to the user; "" where nothing was complete."""
+    def restart(self, reason: str) -> None:
+        """Delete all rounds. reason: shown to the user; "" if nothing was stored."""
 
 
-class Account(Protocol):
-    """What is stored of a round beside its answers and its model."""
+class Summarizer(Protocol):
+    """Collects costs and messages of a round."""
 
     def untrained(self) -> RoundResult: ...
-    def of_round(
-        self, step: int, model: Model, answers: Answers, *, adopted: bool, scores: tuple[float, float] | None
+    def trained(
+        self,
+        step: int,
+        model: Model,
+        predictions: PredictionsByTest,
+        *,
+        adopted: bool,
+        gate_scores: tuple[float, float] | None,
     ) -> RoundResult: ...
 
 
 class Reporter(Protocol):
-    """Who is told how far the case is."""
+    """Reports progress and receives the request to stop."""
 
     def round(self, step: int, doing: str) -> None: ...
     def stop_requested(self) -> bool: ...
@@ -139,17 +167,20 @@ class Reporter(Protocol):
 
 @dataclass
 class Case:
-    """Who takes part in a case. steps: how many rounds it has. until: the round after which it pauses, if it does.
+    """Everything that takes part in one test case.
 
-    resumed_after: the last round that was stored before; None: it began anew.
+    Attributes:
+        steps: Number of rounds.
+        until: The round after which the case pauses; None to run all.
+        resumed_after: Set by `run_rounds`: the last round stored by an earlier process; None if there was none.
     """
 
     steps: int
     learner: Learner
     examination: Examination
-    source: Source
+    source: TrainingSource
     rounds: Rounds
-    account: Account
+    summarizer: Summarizer
     reporter: Reporter
     gate: Gate | None = None
     until: int | None = None
@@ -161,33 +192,38 @@ class Case:
 
 
 def run_rounds(case: Case) -> None:
-    """Every round that is not stored yet. Raises Interrupted between two rounds, and what the author's code raises."""
-    model, done = _resumed(case)
-    has_predicted = True
+    """Run every round that is not stored yet.
+
+    Raises:
+        Interrupted: Between two rounds, if the case was asked to stop.
+        Exception: Whatever the plugin raises.
+    """
+    model, done = _resume(case)
+    predicts_untrained = True
     if done is None:
-        model, has_predicted = _examine_untrained(case)
+        model, predicts_untrained = _evaluate_untrained(case)
         done = 0
     for step in range(done + 1, case.last + 1):
         if case.reporter.stop_requested():
             raise Interrupted
         _begin(case, step)
         case.reporter.round(step, "train")
-        comparable = case.gate is not None and (step > 1 or has_predicted)  # else there is no model to keep instead
-        before = case.gate.score(model, step) if case.gate is not None and comparable else None
+        gate = case.gate if step > 1 or predicts_untrained else None  # without predictions there is nothing to compare
+        score_before = None if gate is None else gate.score(model, step)
         case.learner.train(step, case.source.valid(step))
-        with case.rounds.new(step) as folder:
+        with case.rounds.new_round(step) as folder:
             model = case.learner.save(folder.model)
-            adopted, scores = True, None
-            if case.gate is not None and comparable:
-                adopted, scores = case.gate.decide(step, before, case.gate.score(model, step))
+            adopted, gate_scores = True, None
+            if gate is not None:
+                adopted, gate_scores = gate.decide(step, score_before, gate.score(model, step))
                 if not adopted:
-                    model = _take_back(case, step, folder)
+                    model = _restore_previous(case, step, folder)
             case.reporter.round(step, "evaluate")
-            answers = case.examination.predictions(model, step)
+            predictions = case.examination.predictions(model, step)
             case.learner.measure()
-            result = case.account.of_round(step, model, answers, adopted=adopted, scores=scores)
+            result = case.summarizer.trained(step, model, predictions, adopted=adopted, gate_scores=gate_scores)
             stream = case.source.stream(last=step == case.steps)
-            case.rounds.fill(folder, result, {**case.source.answered, **answers}, model, stream)
+            case.rounds.write(folder, result, {**case.source.evaluated, **predictions}, model, stream)
         case.source.end()
         model = case.rounds.model(step)
 
@@ -197,72 +233,80 @@ def _begin(case: Case, step: int) -> None:
     case.examination.begin()
 
 
-def _examine_untrained(case: Case) -> tuple[Model, bool]:
-    """Row 0: the model, and whether it could answer. A plugin that can't predict untrained has an empty row."""
+def _evaluate_untrained(case: Case) -> tuple[Model, bool]:
+    """Evaluate and store round 0. A plugin that can't predict before training gets an empty row.
+
+    Returns:
+        The model, and whether it could predict.
+    """
     _begin(case, 0)
-    answers: Answers = {}
-    has_predicted = False
+    predictions: PredictionsByTest = {}
+    predicts_untrained = False
     try:
-        answers = case.examination.predictions(Model(), 0)
-        has_predicted = True
+        predictions = case.examination.predictions(Model(), 0)
+        predicts_untrained = True
     except (ExamRuleError, ReplyServerError):
         raise
     except Exception as error:
         if not case.learner.instantiate(()):
-            raise  # none could be built
+            raise  # the modules can't even be created
         print(f"can't predict before training ({error_kind(error)}: {error_text(error)});")
         print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
         case.examination.begin()
     else:
         case.learner.measure()
-    with case.rounds.new(0) as folder:
+    with case.rounds.new_round(0) as folder:
         model = Model()
         try:
             model = case.learner.save(folder.model)
-        except Exception:  # it has nothing to save before it was trained
-            case.rounds.empty(folder)
-        case.rounds.fill(folder, case.account.untrained(), answers, model, {})
-    return case.rounds.model(0), has_predicted
+        except Exception:  # nothing to save before training
+            case.rounds.clear_model(folder)
+        case.rounds.write(folder, case.summarizer.untrained(), predictions, model, {})
+    return case.rounds.model(0), predicts_untrained
 
 
-def _take_back(case: Case, step: int, folder: RoundFolder) -> Model:
-    """The gate has rejected round `step`: the model of the round before is back in place."""
+def _restore_previous(case: Case, step: int, folder: RoundFolder) -> Model:
+    """The gate rejected round `step`: continue with the model of the round before."""
     previous = case.rounds.model(step - 1)
     if not previous.modules:
         raise PluginError(
             f"model_eval: the model of round {step - 1} is gone, so round {step} can't be undone.", code="missing-file"
         )
     case.learner.restore(previous, taught=False)
-    case.rounds.empty(folder)
+    case.rounds.clear_model(folder)
     return case.learner.save(folder.model)
 
 
-def _resumed(case: Case) -> tuple[Model, int | None]:
-    """The model and index of the last complete round, whose checksum is trusted; None where the case begins anew."""
+def _resume(case: Case) -> tuple[Model, int | None]:
+    """Restore the last complete round. Its checksum is trusted: predictions are not compared.
+
+    Returns:
+        Its model and number; None as number if the case starts from scratch.
+    """
     rounds, learner = case.rounds, case.learner
     complete = rounds.complete()
-    if damage := rounds.why_damaged():
+    if damage := rounds.damage():
         print(f"{damage}: it is not believed.")
     if len(complete) <= 1:
-        rounds.start_over(damage)
+        rounds.restart(damage)
         return Model(), None
     last = complete[-1].index
     case.source.saw_past_rounds = complete[-1].bound
     if last == case.steps:
-        learner.instantiate(rounds.modules(last))  # they are asked once more who they are
+        learner.instantiate(rounds.modules(last))  # the result needs their names and measures
         return Model(), last
-    if said := rounds.why_not_resumed():
-        rounds.start_over(f"can't resume after round {last}: {said}")
+    if reason := rounds.resume_blocker():
+        rounds.restart(f"can't resume after round {last}: {reason}")
         return Model(), None
     try:
         model = rounds.model(last)
         if not model.modules:
             raise PluginError("no model is stored", code="missing-file")
-        rounds.bring_back_notes(model)
+        rounds.restore_plugin_folder(model)
         learner.restore(model)
     except Exception as error:
-        rounds.start_over(f"can't resume after round {last} ({error_kind(error)}: {error_text(error)})")
-        learner.forget()
+        rounds.restart(f"can't resume after round {last} ({error_kind(error)}: {error_text(error)})")
+        learner.reset()
         return Model(), None
     case.resumed_after = last
     print(f"resuming after round {last} of {case.steps}")

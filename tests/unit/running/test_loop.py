@@ -78,7 +78,7 @@ class Learner:
 
     def measure(self) -> None: ...
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.taught, self.memory = [], (0, 0)
 
     def instantiate(self, modules: Sequence[Any]) -> int:
@@ -107,7 +107,7 @@ class Source:
     step: int = 0
 
     @property
-    def answered(self) -> Mapping[Any, Any]:
+    def evaluated(self) -> Mapping[Any, Any]:
         return {f"within {self.step}": self.step} if self.step else {}
 
     def begin(self, step: int) -> None:
@@ -142,24 +142,24 @@ class Rounds:
     def complete(self) -> Sequence[RoundResult]:
         return [one["result"] for _, one in sorted(self.kept.items())]
 
-    def why_damaged(self) -> str:
+    def damage(self) -> str:
         return self.damaged
 
-    def why_not_resumed(self) -> str:
+    def resume_blocker(self) -> str:
         return self.unsaved
 
     @contextmanager
-    def new(self, step: int) -> Iterator[Folder]:
+    def new_round(self, step: int) -> Iterator[Folder]:
         folder = Folder()
         yield folder
         self.kept[step] = folder.stored
         if step:
             self.kept[step - 1] = {**self.kept[step - 1], "model": Model()}
 
-    def fill(self, folder: Folder, result: RoundResult, answers: Any, model: Model, stream: Any) -> None:
-        folder.stored = {"result": result, "answers": answers, "model": model, "stream": stream}
+    def write(self, folder: Folder, result: RoundResult, predictions: Any, model: Model, stream: Any) -> None:
+        folder.stored = {"result": result, "answers": predictions, "model": model, "stream": stream}
 
-    def empty(self, folder: Folder) -> None:
+    def clear_model(self, folder: Folder) -> None:
         folder.model = {}
 
     def model(self, step: int) -> Model:
@@ -169,20 +169,20 @@ class Rounds:
     def modules(self, step: int) -> Sequence[Any]:
         return self.kept[step]["model"].modules
 
-    def bring_back_notes(self, model: Model) -> None: ...
+    def restore_plugin_folder(self, model: Model) -> None: ...
 
-    def start_over(self, why: str) -> None:
+    def restart(self, why: str) -> None:
         self.kept.clear()
         self.told.append(why)
 
 
 @dataclass
-class Account:
+class Summarizer:
     def untrained(self) -> RoundResult:
         return RoundResult(0, "untrained")
 
-    def of_round(self, step: int, model: Model, answers: Any, *, adopted: bool, scores: Any) -> RoundResult:
-        return RoundResult(step, str(step), adopted=adopted, gate_scores=scores)
+    def trained(self, step: int, model: Model, predictions: Any, *, adopted: bool, gate_scores: Any) -> RoundResult:
+        return RoundResult(step, str(step), adopted=adopted, gate_scores=gate_scores)
 
 
 class Reporter:
@@ -223,7 +223,7 @@ def case_of(
         examination=watch(Examination(learner)),
         source=watch(Source(journal)),
         rounds=watch(rounds),
-        account=watch(Account()),
+        summarizer=watch(Summarizer()),
         reporter=watch(Reporter()),
         gate=None if rejects is None else watch(Gate(rejects, learner)),
     )
@@ -238,8 +238,8 @@ def undisturbed(**options: Any) -> dict[int, dict[str, Any]]:
 def test_each_round_is_trained_saved_examined_and_stored_in_this_order() -> None:
     rounds, watch = Rounds(), Watch()
     run_rounds(case_of(rounds, {}, watch))
-    telling = ("train", "save", "predictions", "of_round", "fill", "end")
-    assert [name for name in watch.called if name in telling] == ["predictions", "save", "fill", *telling * STEPS]
+    telling = ("train", "save", "predictions", "trained", "write", "end")
+    assert [name for name in watch.called if name in telling] == ["predictions", "save", "write", *telling * STEPS]
     assert [rounds.kept[step]["answers"]["end"][0] for step in range(STEPS + 1)] == [0, 10, 30, 60]
 
 
@@ -267,7 +267,7 @@ def test_what_was_stored_is_trained_no_second_time() -> None:
     assert again.resumed_after == 2 and watch.called.count("train") == 1 and rounds.kept == undisturbed()
     finished = Watch()
     run_rounds(case_of(rounds, {}, finished))
-    assert {"train", "restore", "fill"}.isdisjoint(finished.called)
+    assert {"train", "restore", "write"}.isdisjoint(finished.called)
 
 
 def test_a_rejected_round_leaves_the_model_of_the_round_before() -> None:
@@ -312,7 +312,7 @@ def test_the_first_answers_of_a_round_count_until_it_is_stored() -> None:
     """Who is killed while a round is written is asked again, and what it says then counts for nothing."""
     rounds, journal = Rounds(), dict[int, str]()
     with pytest.raises(Killed):
-        run_rounds(case_of(rounds, journal, Watch(undisturbed_calls().index("of_round") + 1)))
+        run_rounds(case_of(rounds, journal, Watch(undisturbed_calls().index("trained") + 1)))
     assert journal == {1: "first answers of 1"}
     journal[1] = "what was said first"
     run_rounds(case_of(rounds, journal))

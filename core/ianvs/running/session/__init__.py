@@ -14,7 +14,7 @@ examination.py        what is asked after a round, in which order, and what is k
 checked_answers.py    whether answers have the form that the exam asks for
 known_replies.py      replies that were given before, or by a model server
 gate.py               model_eval: whether a new model may stay
-account.py            what a round cost, and what is to be said of it
+round_summary.py      the costs and messages of a round
 stored_rounds.py      the rounds in the folder of the case
 reporting.py          how far the case is, for the supervisor and for `ianvs status`
 

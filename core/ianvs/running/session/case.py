@@ -26,7 +26,6 @@ from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_tex
 from ianvs.running.loop import Case, Interrupted, run_rounds
 from ianvs.running.planning.case_request import ANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.scoring import score_case
-from ianvs.running.session.account import CaseAccount
 from ianvs.running.session.contract_case import run_contract_case, score_contract_case
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.feed import DataFeed
@@ -36,9 +35,10 @@ from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.measure import Spent, spent_so_far
 from ianvs.running.session.own_folder import missing_file_hint, working_in
 from ianvs.running.session.reporting import RoundReporter
+from ianvs.running.session.round_summary import RoundSummarizer
 from ianvs.running.session.session import brief_of
 from ianvs.running.session.stored_rounds import StoredRounds
-from ianvs.running.session.training_source import TrainingSource
+from ianvs.running.session.training_source import CaseTrainingSource
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
@@ -149,13 +149,13 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
 
 def _rounds_of(
     request: CaseRequest, exam: Exam, learner: LocalLearner, store: CaseStore, report: Reporter, began: Spent
-) -> tuple[Case, TrainingSource]:
+) -> tuple[Case, CaseTrainingSource]:
     """Who takes part in the loop of this case."""
     spec, steps = request.testenv, len(learner.ready.steps)
     feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes, spec.dataset.data_type)
     examination = Examination(exam, spec, feed, learner, request.case.seed, Replies(request))
     reporter = RoundReporter(store, request.case.id, report, steps, lambda: learner.state.peak_gpu_bytes)
-    source = TrainingSource(request, exam, feed, learner, examination, reporter)
+    source = CaseTrainingSource(request, exam, feed, learner, examination, reporter)
     learner.learn_from(source)
     stored = StoredRounds(request, store, reporter)
     return Case(
@@ -164,7 +164,7 @@ def _rounds_of(
         examination=examination,
         source=source,
         rounds=stored,
-        account=CaseAccount(request, exam, learner, examination, source, stored, began),
+        summarizer=RoundSummarizer(request, exam, learner, examination, source, stored, began),
         reporter=reporter,
         gate=None if spec.gate is None or learner.ready.reference else HeldOutGate(spec.gate, examination, feed),
         until=request.until,

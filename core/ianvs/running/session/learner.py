@@ -180,8 +180,8 @@ class LocalLearner:
         self._look()
         return self.state.modules
 
-    def forget(self) -> None:
-        """All modules are new from now on."""
+    def reset(self) -> None:
+        """Replace all modules by new, untrained ones."""
         session = self.session
         session.modules = session.modules.none_yet()
         if session.has("basemodel"):

@@ -1,4 +1,4 @@
-"""How far a case is: for the supervisor, and for whoever asks `ianvs status`."""
+"""Reports the progress of a case to the supervisor and to `ianvs status`."""
 
 import os
 import time
@@ -7,42 +7,47 @@ from collections.abc import Callable, Mapping
 from ianvs.processes.engines.engine import Reporter
 from ianvs.store import CaseStore
 
-_PERIOD = 5.0  # seconds between two notes of how far a round is
+_NOTE_PERIOD = 5.0  # seconds between two status files within a round
 
 
 class RoundReporter:
-    """Of one case (ianvs.running.loop.Reporter). rounds: how many it has. gpu_bytes: most of a card that it took."""
+    """Implements `ianvs.running.loop.Reporter` for one case.
+
+    Args:
+        rounds: Number of rounds.
+        gpu_bytes: Returns the peak GPU memory so far, or None.
+    """
 
     def __init__(
         self, store: CaseStore, case_id: str, report: Reporter, rounds: int, gpu_bytes: Callable[[], int | None]
     ) -> None:
         self._store, self._id, self._report, self._rounds = store, case_id, report, rounds
         self._gpu_bytes = gpu_bytes
-        self._now: dict[str, object] = {}
-        self._noted = 0.0
+        self._status: dict[str, object] = {}
+        self._last_note = 0.0
 
     def stop_requested(self) -> bool:
         return self._report.stop_requested()
 
     def round(self, step: int, doing: str) -> None:
-        now = {"round": step, "rounds": self._rounds, "doing": doing}
-        self._report({**now, "peak_gpu_bytes": self._gpu_bytes()})
-        self._now = {**now, "since": time.time(), "pid": os.getpid()}
-        self._note({})
+        status = {"round": step, "rounds": self._rounds, "doing": doing}
+        self._report({**status, "peak_gpu_bytes": self._gpu_bytes()})
+        self._status = {**status, "since": time.time(), "pid": os.getpid()}
+        self._write_status()
 
-    def inside(self, round_: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None:
-        """How far the round is, and what the learner says of it."""
-        said: dict[str, object] = {"round": round_, "fraction": fraction}
-        said |= {"rounds": rounds} if rounds is not None else {}
-        said |= {"numbers": dict(numbers)} if numbers else {}
-        self._report(said)
-        if time.monotonic() > self._noted + _PERIOD:
-            self._note(said)
+    def progress(self, step: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None:
+        """Report progress within a round, and the numbers that the learner reports."""
+        payload: dict[str, object] = {"round": step, "fraction": fraction}
+        payload |= {"rounds": rounds} if rounds is not None else {}
+        payload |= {"numbers": dict(numbers)} if numbers else {}
+        self._report(payload)
+        if time.monotonic() > self._last_note + _NOTE_PERIOD:
+            self._status |= payload
+            self._write_status()
 
-    def warn(self, said: str) -> None:
-        self._report({"round": 0, "warning": said})
+    def warn(self, message: str) -> None:
+        self._report({"round": 0, "warning": message})
 
-    def _note(self, inside: Mapping[str, object]) -> None:
-        self._noted = time.monotonic()
-        self._now |= inside
-        self._store.note_running(self._id, self._now)
+    def _write_status(self) -> None:
+        self._last_note = time.monotonic()
+        self._store.note_running(self._id, self._status)

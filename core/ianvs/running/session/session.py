@@ -88,9 +88,9 @@ class Whole:
 
 
 class Source(Protocol):
-    """Where training data come from, and what is said of how far training is goes."""
+    """Serves training data and receives progress reports."""
 
-    def asked_for(self, asked: FeedCall) -> Whole | Iterator[tuple[int, Chunk, Handout, float]] | StreamKeeper: ...
+    def serve(self, request: FeedCall) -> Whole | Iterator[tuple[int, Chunk, Handout, float]] | StreamKeeper: ...
 
     def progress(self, round_: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None: ...
 
@@ -166,7 +166,7 @@ class CaseSession:
     ) -> Iterator[Any]:
         last, past = first if last is None else last, self.modules.sees_past_rounds
         synchronise()
-        found = self.source.asked_for(FeedCall(first, last, share, skew, past))
+        found = self.source.serve(FeedCall(first, last, share, skew, past))
         if isinstance(found, Whole):
             fed = self._whole(found, first, share)
             if len(fed.view):

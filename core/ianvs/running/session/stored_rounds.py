@@ -1,4 +1,4 @@
-"""What is stored of a case, as its loop sees it: rounds that are whole, in the folder of the case."""
+"""Reads and writes the rounds of a case in its folder."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
-from ianvs.running.loop import Answers, Model
+from ianvs.running.loop import Model, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.measure import saved_bytes
 from ianvs.running.session.own_folder import bring_back_notes, keep_notes
@@ -20,7 +20,7 @@ from ianvs.store.keys import digest
 
 
 class StoredRounds:
-    """Of the case of `request` (ianvs.running.loop.Rounds). The caller holds the case's lock."""
+    """Implements `ianvs.running.loop.Rounds`. The caller holds the lock of the case."""
 
     def __init__(self, request: CaseRequest, store: CaseStore, reporter: RoundReporter) -> None:
         self._request, self._store, self._reporter = request, store, reporter
@@ -29,24 +29,29 @@ class StoredRounds:
     def complete(self) -> Sequence[RoundResult]:
         return self._store.complete_rounds(self._id, thoroughly=True)
 
-    def why_damaged(self) -> str:
-        broken = self._store.broken_round(self._id)
-        return "" if broken is None else f"round {broken} was damaged, or changed after it was stored"
+    def damage(self) -> str:
+        step = self._store.broken_round(self._id)
+        return "" if step is None else f"round {step} was damaged, or changed after it was stored"
 
-    def why_not_resumed(self) -> str:
+    def resume_blocker(self) -> str:
         return read_memo(self._unsaved_memo) or ""
 
-    def new(self, step: int) -> AbstractContextManager[RoundFolder]:
+    def new_round(self, step: int) -> AbstractContextManager[RoundFolder]:
         return self._store.new_round(self._id, step)
 
-    def fill(
-        self, folder: RoundFolder, result: RoundResult, answers: Answers, model: Model, stream: Mapping[str, Any]
+    def write(
+        self,
+        folder: RoundFolder,
+        result: RoundResult,
+        predictions: PredictionsByTest,
+        model: Model,
+        stream: Mapping[str, Any],
     ) -> None:
         size = saved_bytes(folder.model, self._request.saved_mb)
         keep_notes(self._store.files(self._id), folder.model)
-        folder.fill(replace(result, model_bytes=size or None), answers, model.modules, stream)
+        folder.fill(replace(result, model_bytes=size or None), predictions, model.modules, stream)
 
-    def empty(self, folder: RoundFolder) -> None:
+    def clear_model(self, folder: RoundFolder) -> None:
         shutil.rmtree(folder.model)
         folder.model.mkdir()
 
@@ -56,20 +61,20 @@ class StoredRounds:
     def modules(self, step: int) -> Sequence[StoredModule]:
         return self._store.module_names(self._id, step)
 
-    def bring_back_notes(self, model: Model) -> None:
+    def restore_plugin_folder(self, model: Model) -> None:
         bring_back_notes(model.folder, self._store.files(self._id))
 
-    def start_over(self, why: str) -> None:
-        if why:
-            said = hide_secrets(f"{why}; starting over from round 1", known=self._request.secrets)
-            print(said)
-            self._reporter.warn(said)
+    def restart(self, reason: str) -> None:
+        if reason:
+            message = hide_secrets(f"{reason}; starting over from round 1", known=self._request.secrets)
+            print(message)
+            self._reporter.warn(message)
         self._store.reset(self._id, first_answers_count=True)
 
-    def note_unsaved(self, why: str) -> None:
-        """Further cases of this algorithm don't resume: it does not bring back what it saves."""
+    def note_unsaved(self, reason: str) -> None:
+        """Remember that `save` and `load` of this algorithm lose something: its cases restart instead of resuming."""
         with suppress(OSError):
-            write_memo(self._unsaved_memo, why)
+            write_memo(self._unsaved_memo, reason)
 
     @property
     def _unsaved_memo(self) -> Path:

@@ -1,4 +1,4 @@
-"""Where the learner of one case gets its training data, and what it says while it learns."""
+"""Serves the training data of a case under the rules of the exam, and collects the training curves."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,15 +25,20 @@ from ianvs.running.session.session import FeedCall, Whole
 from ianvs.running.session.stream_keeper import StreamKeeper
 from ianvs.store import CaseStore
 
-_MOST_TOLD = 128  # of quantities, and of points of each; a session tells of a hundred
+_MAX_POINTS = 128  # curves of a round, and points of each curve
 
 
-class TrainingSource:
-    """Serves rounds, shares of clients, chunks and the stream, and examines the learner between chunks
-    (ianvs.running.session.session.Source, ianvs.running.loop.Source).
+class CaseTrainingSource:
+    """Serves rounds, shares of clients, chunks and the stream; evaluates the learner between the chunks of a stream.
 
-    saw_past_rounds: whether the learner has asked for any. Of the round that is under way: samples that it was handed;
-    answered, examined: between chunks, the latter as (samples, rounds begun, rounds ended); curves: of the call.
+    Implements `ianvs.running.loop.TrainingSource`, and `Source` of `ianvs.running.session.session` for the learner.
+
+    Attributes:
+        saw_past_rounds: Whether the learner requested data of earlier rounds.
+        samples: Training samples served in the current round.
+        evaluated: Predictions made between chunks of the current round.
+        evaluation_times: (samples served, rounds begun, rounds ended) of each of these evaluations.
+        curves: (fraction of the round, value) by name, as reported by the learner in the current round.
     """
 
     def __init__(
@@ -48,24 +53,24 @@ class TrainingSource:
         self._request, self._exam, self._feed = request, exam, feed
         self._learner, self._examination, self._reporter = learner, examination, reporter
         self._store = CaseStore(request.workspace)
-        self._reference = learner.ready.reference and not learner.ready.stateless  # free of rules on rounds and passes
+        self._reference = learner.ready.reference and not learner.ready.stateless  # no rules on rounds and passes
         self.saw_past_rounds = False
         self.step = self.samples = 0
-        self.answered: dict[Asked, Predictions] = {}
-        self.examined: list[tuple[int, int, int]] = []
+        self.evaluated: dict[Asked, Predictions] = {}
+        self.evaluation_times: list[tuple[int, int, int]] = []
         self.curves: dict[str, list[tuple[float, float]]] = {}
         self.keeper = None if self._reference else self._stream_keeper()
 
     @property
     def bound(self) -> bool:
-        """Whether the learner sees past rounds: a class of its says so, or its paradigm has asked for them."""
+        """Whether the learner sees earlier rounds, by declaration or because its paradigm requested them."""
         return self.saw_past_rounds or self._learner.state.past
 
-    # --- what the loop asks for ---------------------------------------------------------------------------------
+    # --- called by the loop -------------------------------------------------------------------------------------
 
     def begin(self, step: int) -> None:
         self.step, self.samples = step, 0
-        self.answered, self.examined, self.curves = {}, [], {}
+        self.evaluated, self.evaluation_times, self.curves = {}, [], {}
         if self.keeper is not None and step:
             self.keeper.begin(step)
 
@@ -84,44 +89,51 @@ class TrainingSource:
             self.keeper.end()
 
     @property
-    def handed_over(self) -> int:
-        """Training samples, in the round that is under way."""
+    def served_samples(self) -> int:
+        """Training samples served in the current round, with those of its prequential stream."""
         return self.samples + (0 if self.keeper is None else self.keeper.samples)
 
-    def all_examined(self) -> tuple[tuple[int, int, int], ...]:
-        """Those within the round that is under way, and that at its end."""
-        return (*self.examined, (self._feed.arrived(self.step), self.step, self.step))
+    def evaluation_points(self) -> tuple[tuple[int, int, int], ...]:
+        """(samples served, rounds begun, rounds ended) of all evaluations of the current round, its end included."""
+        return (*self.evaluation_times, (self._feed.arrived(self.step), self.step, self.step))
 
-    # --- what the learner asks for ------------------------------------------------------------------------------
+    # --- called by the learner ----------------------------------------------------------------------------------
 
-    def progress(self, round_: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None:
-        """Tell how far the round is, and keep points of curves."""
-        self._reporter.inside(round_, fraction, rounds, numbers)
-        for quantity, value in numbers.items():
-            known = self.curves.get(quantity, [(-1.0, 0.0)])
-            if fraction > known[-1][0] and max(len(known), len(self.curves)) < _MOST_TOLD:
-                self.curves.setdefault(quantity, []).append((fraction, value))
+    def progress(self, step: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None:
+        """Report progress within a round, and add points to the curves."""
+        self._reporter.progress(step, fraction, rounds, numbers)
+        for name, value in numbers.items():
+            points = self.curves.get(name, [(-1.0, 0.0)])
+            if fraction > points[-1][0] and max(len(points), len(self.curves)) < _MAX_POINTS:
+                self.curves.setdefault(name, []).append((fraction, value))
 
-    def asked_for(self, asked: FeedCall) -> Whole | Iterator[tuple[int, Chunk, Handout, float]] | StreamKeeper:
-        """The rounds as a whole, the chunks of a stream with the share of the round that is over after each, or who
-        asks before it tells. Raises ExamRuleError and PluginError, which are the learner's."""
-        self._require(asked)
+    def serve(self, request: FeedCall) -> Whole | Iterator[tuple[int, Chunk, Handout, float]] | StreamKeeper:
+        """Serve a request of the learner.
+
+        Returns:
+            Whole rounds; or chunks as (round, chunk, samples, fraction of the round); or the keeper of a prequential
+            stream.
+
+        Raises:
+            ExamRuleError, PluginError: If the request breaks a rule, or is invalid.
+        """
+        self._validate(request)
         free = self._reference or self.saw_past_rounds
         if not self._feed.streams or free:
-            return self._whole(asked, free=free)
+            return self._whole(request, free=free)
         if self.keeper is None:
-            return self._chunks(asked)
-        if asked.share != ALL or asked.first != asked.last or asked.first != self.step:
+            return self._chunks(request)
+        if request.share != ALL or request.first != request.last or request.first != self.step:
             raise ExamRuleError(
-                f"feed({asked.first}, {asked.last}, share={asked.share}): this exam asks one stream before it tells "
-                "(`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once.",
+                f"feed({request.first}, {request.last}, share={request.share}): this exam asks one stream before it "
+                "tells (`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once.",
                 code="broken-rule",
             )
         self.keeper.start()
         return self.keeper
 
-    def _require(self, asked: FeedCall) -> None:
-        first, last, (k, n), count = asked.first, asked.last, asked.share, len(self._exam.rounds)
+    def _validate(self, request: FeedCall) -> None:
+        first, last, (k, n), count = request.first, request.last, request.share, len(self._exam.rounds)
         if not 1 <= first <= last <= count:
             raise PluginError(f"feed({first}, {last}): the exam has rounds 1 to {count}.", code="invalid-request")
         if not 0 <= k < n:
@@ -133,10 +145,10 @@ class TrainingSource:
             raise ExamRuleError(
                 f"feed({first}, {last}): round {last} has not come yet in step {self.step}.", code="broken-rule"
             )
-        self.saw_past_rounds |= first < self.step or (asked.past and not self._reference)
+        self.saw_past_rounds |= first < self.step or (request.past and not self._reference)
 
-    def _whole(self, asked: FeedCall, *, free: bool) -> Whole:
-        first, last = asked.first, asked.last
+    def _whole(self, request: FeedCall, *, free: bool) -> Whole:
+        first, last = request.first, request.last
         classes: tuple[int, ...] = tuple(self._exam.rounds[first - 1].classes)
         told: dict[str, object] = {}
         if first != last:
@@ -146,30 +158,30 @@ class TrainingSource:
             if self._exam.rules.output_space == "task":
                 told["task_classes"] = classes
         if not free:
-            views = [self._feed.round(first, asked.share, asked.skew)]
-        elif asked.past and not self._reference:
+            views = [self._feed.round(first, request.share, request.skew)]
+        elif request.past and not self._reference:
             views = self._feed.past_rounds(last)
         else:
-            views = [self._feed.rounds(first, last, asked.share, asked.skew)]
+            views = [self._feed.rounds(first, last, request.share, request.skew)]
         self.samples += sum(map(len, views))
         return Whole(tuple(views), classes, told, free=free)
 
-    def _chunks(self, asked: FeedCall) -> Iterator[tuple[int, Chunk, Handout, float]]:
-        for index in range(asked.first, asked.last + 1):
+    def _chunks(self, request: FeedCall) -> Iterator[tuple[int, Chunk, Handout, float]]:
+        for index in range(request.first, request.last + 1):
             chunks = self._feed.chunks(index)
             for number, chunk in enumerate(chunks, start=1):
-                view = self._feed.chunk(chunk, asked.share, asked.skew)
+                view = self._feed.chunk(chunk, request.share, request.skew)
                 self.samples += len(view)
                 yield index, chunk, view, number / len(chunks)
                 if number < len(chunks) and self._feed.examines_after(chunk):  # a round's end is examined anyway
-                    self._examine_after(chunk)
+                    self._evaluate_after(chunk)
 
-    # --- within a round -----------------------------------------------------------------------------------------
+    # --- evaluation within a round ------------------------------------------------------------------------------
 
-    def _examine_after(self, chunk: Chunk) -> None:
+    def _evaluate_after(self, chunk: Chunk) -> None:
         with self._saved() as model:
-            self.answered |= self._examination.predictions(model, self.step - 1, chunk.samples)
-        self.examined.append((chunk.samples, chunk.begun, chunk.ended))
+            self.evaluated |= self._examination.predictions(model, self.step - 1, chunk.samples)
+        self.evaluation_times.append((chunk.samples, chunk.begun, chunk.ended))
 
     def _stream_keeper(self) -> StreamKeeper | None:
         spec, exam, ready = self._request.testenv.prequential, self._exam, self._learner.ready
@@ -184,7 +196,7 @@ class TrainingSource:
             partial(self._store.journal, self._request.case.id),
             own_cpu_seconds,
             self._ahead,
-            lambda chunk: self._examine_after(chunk) if self._feed.examines_after(chunk) else None,
+            lambda chunk: self._evaluate_after(chunk) if self._feed.examines_after(chunk) else None,
             tells=not ready.stateless,
             hears=ready.hears,
         )
@@ -195,7 +207,7 @@ class TrainingSource:
 
     @contextmanager
     def _saved(self) -> Iterator[Model]:
-        """The learner as it is within a round, saved; what happens within is not counted as its training."""
+        """Context manager: the learner saved within a round. The time inside is not counted as training."""
         root = self._store.folder(self._request.case.id)
         with self._learner.apart(), tempfile.TemporaryDirectory(prefix=".model-", dir=root) as folder:
             yield self._learner.save(Path(folder), of_round=False)
