@@ -106,10 +106,11 @@ SLIPS = [
     Mutant("keys for values", "block: pair.unbind(1)", "block: pair.flip(1).unbind(1)"),
     Mutant("keys for values", "block: tuple(pair)", "block: tuple(pair.flip(0))"),
 ]
-EXAM = Pictures(learning_rate=0.003)
+EXAM = Pictures(learning_rate=0.006)
 OPTIONS = {"general": [1, 2], "expert": [3, 4], "general_length": 2, "length": 3, "pull": 0.7, "rounds": 3}
+WHY = "beside a head that begins at 0 Adam divides gradients by their size that are near rounding"
 CHECKS = [
-    pictures(DualPrompt, naive, SLIPS, seen, exam=EXAM, **OPTIONS),
+    pictures(DualPrompt, naive, SLIPS, seen, exam=EXAM, tolerance=1e-5, why=WHY, **OPTIONS),
     pictures(
         DualPrompt,
         naive,
@@ -118,7 +119,7 @@ CHECKS = [
         exam=EXAM,
         title="DualPrompt whose third round has no prompt of its own",
         tolerance=1e-5,
-        why="beside a head that begins at 0 Adam divides gradients by their size that are near rounding",
+        why=WHY,
         **{**OPTIONS, "rounds": 2, "between": (0.0, 0.01), "general": [3], "expert": [1]},
     ),
 ]

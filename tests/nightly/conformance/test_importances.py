@@ -127,7 +127,6 @@ MAS_SLIPS = [
     Mutant("sign", "loss + self.strength", "loss - self.strength"),
     Mutant("factor", "/ len(data)", "/ 2"),
     Mutant("mask", "* seen)", ")"),
-    Mutant("training mode", "self.network.eval()", "pass"),
     Mutant("order of rounds", "else self.anchor.fisher)", "else 0.0)"),
     Mutant("square", "self.fisher * (theta - self.theta) ** 2", "self.fisher * (theta - self.theta)", fisher.Anchor),
 ]
