@@ -15,7 +15,8 @@ from tests.errors import errors_of
 
 LOWER_IS_BETTER = {
     "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "WF10", "WF100", "train_seconds",
-    "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds",
+    "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds", "build_seconds", "save_seconds",
+    "measure_seconds", "case_seconds",
     "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb",
     "samples_transfer_ratio", "samples_transfer_share", "FPR95", "latency_ms", "latency_p95_ms", "uploaded_bytes",
     "downloaded_bytes", "forget_rate", "perplexity", "lca_height", "mistake_severity", "tree_distance",
