@@ -5,7 +5,6 @@ tells nothing; the answers are put back to their test sets here.
 """
 
 import hashlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -22,13 +21,12 @@ from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
-from ianvs.processes.proc import cpu_seconds
 from ianvs.running.loop import Model
 from ianvs.running.session.checked_answers import picked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.learner import Asking, LocalLearner
-from ianvs.running.session.measure import NOTHING_SPENT, Spent
+from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
 
 _PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
 
@@ -289,10 +287,10 @@ class Examination:
     def _next(self, answers: Iterator[Predictions], *, timed: bool) -> Predictions | None:
         if not timed:
             return next(answers, None)
-        began, cpu = time.perf_counter(), cpu_seconds()
+        began = spent_so_far()
         said = next(answers, None)
         if said is not None:
-            self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds() - cpu))
+            self.spent += spent_so_far() - began
         return said
 
     def _shortened(self, said: Predictions, *, packed: bool) -> tuple[Predictions, int]:

@@ -58,7 +58,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._spent, self._runs = NOTHING_SPENT, False
-        self._began = self._cpu = 0.0
+        self._began = NOTHING_SPENT
 
     def start(self) -> None:
         self._spent, self._runs = NOTHING_SPENT, True
@@ -83,11 +83,11 @@ class Meter:
 
     def _resume(self) -> None:
         synchronise()
-        self._began, self._cpu = time.perf_counter(), cpu_seconds()
+        self._began = spent_so_far()
 
     def _pause(self) -> None:
         synchronise()
-        self._spent += Spent(time.perf_counter() - self._began, max(0.0, cpu_seconds() - self._cpu))
+        self._spent += spent_so_far() - self._began
 
 
 def peak_host_bytes(pid: int | None = None) -> int:
