@@ -171,7 +171,7 @@ class RoundResult:
     build_cpu_seconds: float | None = None
     save_cpu_seconds: float | None = None
     measure_cpu_seconds: float | None = None
-    peak_memory_bytes: int | None = None  # host: highest resident size of the case's process up to here
+    peak_memory_bytes: int | None = None  # host: so far, above that before the plugin was built
     peak_gpu_bytes: int | None = None
     model_bytes: int | None = None  # what the plugin's save() wrote
     memory_samples: int | None = None  # size of the plugin's replay memory

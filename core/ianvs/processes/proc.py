@@ -31,13 +31,6 @@ def state(process: int | str) -> str:
     return (stat(process) or [""])[0]
 
 
-def status(pid: int, key: str) -> str | None:
-    """The first word that /proc/<pid>/status has at `key`."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:  # noqa: PTH123
-        return next((line.split()[1] for line in file if line.startswith(f"{key}:")), None)
-    return None
-
-
 def threads(pid: int) -> list[str]:
     with contextlib.suppress(OSError):
         return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208

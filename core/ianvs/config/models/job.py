@@ -187,7 +187,7 @@ class LimitsSpec(Spec):
 
     case_seconds: Annotated[float, Field(gt=0)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
-    memory_mb: Annotated[float, Field(gt=0)] | None = None  # of the case's processes, shared pages once, 10^6 bytes
+    memory_mb: Annotated[float, Field(gt=0)] | None = None  # as Peak_memory_mb: without what was there before
     # Of the files that a plugin's save() writes, by the size that they say they have; nothing larger is read.
     saved_mb: Annotated[float, Field(gt=0)] = 20_000.0
     grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)

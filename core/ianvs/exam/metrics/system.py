@@ -125,7 +125,7 @@ _DEFINED = (
     ),
     _defined(
         "peak_memory_mb",
-        "Highest resident size of the case's process on the host, in MB (10^6 bytes).",
+        "Most memory that the case's processes allocated, from building the plugin on, in MB (10^6 bytes).",
         "max over rounds",
         lambda rounds: _highest((round_.peak_memory_bytes for round_ in rounds), _MEGA),
     ),

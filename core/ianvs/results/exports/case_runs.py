@@ -25,7 +25,7 @@ COSTS_OF_ROUNDS: Mapping[str, str] = {
     "eval_seconds": "wall-clock seconds in predict()",
     "train_cpu_seconds": "processor seconds in train()",
     "eval_cpu_seconds": "processor seconds in predict()",
-    "peak_memory_bytes": "highest resident size of the case's process so far",
+    "peak_memory_bytes": "most memory of the case's processes so far, above that before the plugin was built",
     "peak_gpu_bytes": "highest memory on the accelerator so far",
     "model_bytes": "what save() wrote",
     "memory_samples": "old samples that are kept for replay",

@@ -26,9 +26,9 @@ stream_journal.py     first answers on disk, before anything is told
 stream_scores.py      what is known of the stream, for metrics
 
 What is watched:
-measure.py            time, memory, sizes
+measure.py            time, sizes
+memory_meter.py       the memory of the case and its limit
 state_digest.py       whether an examination has changed the learner
 saving.py             whether objects that load what was saved answer as the learner did
 own_folder.py         the learner's own folder, which goes with the round
-watchdog.py           ends a case that takes more memory than its limit
 """

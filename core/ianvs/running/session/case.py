@@ -33,13 +33,13 @@ from ianvs.running.session.gate import HeldOutGate
 from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.measure import Spent, spent_so_far
+from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.own_folder import missing_file_hint, working_in
 from ianvs.running.session.reporting import RoundReporter
 from ianvs.running.session.round_summary import RoundSummarizer
 from ianvs.running.session.session import brief_of
 from ianvs.running.session.stored_rounds import StoredRounds
 from ianvs.running.session.training_source import CaseTrainingSource
-from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
@@ -71,9 +71,9 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
     with store.lock(request.case.id), contextlib.ExitStack() as stack:
         try:
             stack.enter_context(request.planned_code())
-            _watch(store, request)
+            memory = stack.enter_context(_memory_meter(store, request))
             if _to_answer(request, store):
-                _answer(request, store, report)
+                _answer(request, store, report, memory)
                 if request.apart:
                     return ANSWERED
             _score(request, store)
@@ -114,11 +114,11 @@ def _to_answer(request: CaseRequest, store: CaseStore) -> bool:
     return True
 
 
-def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
+def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter) -> None:
     """Answer whatever has not been answered yet; the author's code runs in this process."""
     case = request.case
     if (contract := contract_named(request.algorithm.contract)).runs_cases:
-        told = run_contract_case(contract, request, store, report)
+        told = run_contract_case(contract, request, store, report, memory)
         store.note_answered(case.id, {**told, "finished_at": _now()})
         return
     exam = request.exam()
@@ -126,7 +126,7 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     own = store.files(case.id)
     with working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace):
         try:
-            began, learner = spent_so_far(), LocalLearner(request, brief_of(exam))
+            began, learner = spent_so_far(), LocalLearner(request, brief_of(exam), memory)
             ready = learner.prepare(own)
             rounds, source = _rounds_of(request, exam, learner, store, report, began)
             run_rounds(rounds)
@@ -223,16 +223,16 @@ def _is_of_storage(error: Exception, workspace: Path) -> bool:
     return Path(os.fsdecode(error.filename)).is_relative_to(workspace)
 
 
-def _watch(store: CaseStore, request: CaseRequest) -> None:
+def _memory_meter(store: CaseStore, request: CaseRequest) -> MemoryMeter:
     limit = request.memory_mb
     if limit is None:
-        return
+        return MemoryMeter()
 
-    def exceeded(taken: float) -> None:
+    def exceeded(taken: int) -> None:
         error = MemoryError(f"the case took {taken / 1e6:.0f} MB, more than limits.memory_mb: {limit:g}")
         store.fail(request.case.id, _failure(error, store, request))
 
-    watch_memory(limit * 1e6, exceeded)
+    return MemoryMeter(limit * 1e6, exceeded)
 
 
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:

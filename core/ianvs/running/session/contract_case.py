@@ -14,18 +14,21 @@ from ianvs.processes.engines.engine import Reporter
 from ianvs.running.loop import Interrupted
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.cases import own_hyperparameters
-from ianvs.running.session.measure import peak_host_bytes
+from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.store import CaseStore
 
 
-def run_contract_case(contract: Contract, request: CaseRequest, store: CaseStore, report: Reporter) -> dict[str, Any]:
+def run_contract_case(
+    contract: Contract, request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter
+) -> dict[str, Any]:
     """Run what has not run; what is to be said of it in the result, beside what its metrics say."""
     case = _case(request, store)
     case.folder.mkdir(parents=True, exist_ok=True)
     report({"round": 0, "doing": "start"})
+    memory.begin()
     with _as_it_was():
         contract.run(case, _Progress(report))
-    return {"peak_memory_bytes": peak_host_bytes()}
+    return {"peak_memory_bytes": memory.peak_bytes()}
 
 
 def score_contract_case(

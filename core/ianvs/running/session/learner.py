@@ -31,6 +31,7 @@ from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.feed import Handout
 from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.measure import NOTHING_SPENT, Meter, spending
+from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
 from ianvs.running.session.session import Brief, CaseSession, Source
 from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
@@ -102,11 +103,12 @@ class LocalLearner:
     """The objects of the author's classes, in this process.
 
     spent: by training, since `train` was called. changed: what of its state an examination has changed since it was
-    last cleared; "" for nothing. built, saved: by making the objects, and by all calls of `save` so far.
+    last cleared; "" for nothing. built, saved: by making the objects, and by all calls of `save` so far. memory: begins
+    when the classes are imported and before any object is made.
     """
 
-    def __init__(self, request: CaseRequest, brief: Brief) -> None:
-        self._request, self._brief = request, brief
+    def __init__(self, request: CaseRequest, brief: Brief, memory: MemoryMeter) -> None:
+        self._request, self._brief, self.memory = request, brief, memory
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
         self._questions = {question.name: question for question in questions_of(request.testenv)}
         self._meter = Meter()
@@ -126,6 +128,8 @@ class LocalLearner:
         steps = tuple(session.paradigm.steps(session))
         hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
         with spending() as spent:
+            session.modules.import_classes()
+            self.memory.begin()
             if paradigm.predict is Paradigm.predict or hears or stateless:
                 session.module("basemodel")
             if (hears or stateless) and session.has("memory"):

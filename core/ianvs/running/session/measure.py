@@ -1,4 +1,4 @@
-"""What a case costs: time, memory, sizes."""
+"""What a case costs: time, memory of the accelerator, sizes. The memory of the host: see `memory_meter`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.proc import cpu_seconds, resource, status
+from ianvs.processes.proc import cpu_seconds
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,6 @@ class Meter:
     def _pause(self) -> None:
         synchronise()
         self._spent += spent_so_far() - self._began
-
-
-def peak_host_bytes(pid: int | None = None) -> int:
-    """Highest resident size of a process so far; of this one if None."""
-    if pid is not None and (kilobytes := status(pid, "VmHWM")) is not None:
-        return 1024 * int(kilobytes)
-    if resource is None:
-        import psutil
-
-        told = psutil.Process().memory_info()
-        return int(getattr(told, "peak_wset", told.rss))
-    unit = 1 if sys.platform == "darwin" else 1024
-    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit
 
 
 def peak_gpu_bytes() -> int | None:

@@ -142,6 +142,11 @@ class Modules:
             self._made[kind, instance] = self._build(kind, instance)
         return self._made[kind, instance]
 
+    def import_classes(self) -> None:
+        """Import every class that the algorithm lists, and what these import."""
+        for module in self._algorithm.modules:
+            self._class(module.type)
+
     def has(self, kind: str) -> bool:
         return any(module.type == kind for module in self._algorithm.modules)
 

@@ -1,13 +1,11 @@
 """Collects the costs and messages of a round for its `RoundResult`."""
 
-import os
 from dataclasses import replace
 
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import RoundResult
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
-from ianvs.processes.proc import children
 from ianvs.running.loop import Model, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
@@ -111,7 +109,7 @@ class RoundSummarizer:
             train_cpu_seconds=training.cpu_seconds,
             eval_cpu_seconds=evaluation.cpu_seconds,
             cut_answers=evaluation.cut,
-            peak_memory_bytes=self._peak_memory_bytes(),
+            peak_memory_bytes=learner.memory.peak_bytes(),
             peak_gpu_bytes=state.peak_gpu_bytes,
             memory_samples=state.memory_samples,
             memory_bytes=state.memory_bytes,
@@ -130,11 +128,6 @@ class RoundSummarizer:
             stream_cpu_seconds=0.0 if stream is None else learner.spent.cpu_seconds,
             curves={name: tuple(points) for name, points in source.curves.items()},
         )
-
-    def _peak_memory_bytes(self) -> int:
-        """Peak of this process, and of the processes of other interpreters."""
-        workers = children(os.getpid()) if self._request.algorithm.python is not None else ()
-        return measure.peak_host_bytes() + sum(map(measure.peak_host_bytes, workers))
 
     def _unsaved(self, step: int, model: Model) -> str:
         """What `save` and `load` lose, in words; "" if they lose nothing, or no data were served."""

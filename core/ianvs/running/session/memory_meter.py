@@ -1,0 +1,186 @@
+"""Measures the memory of a case. Nothing else does: `Peak_memory_mb` and `limits.memory_mb` are both from here.
+
+It counts anonymous and shared memory of the case's process and of all processes below it, above the level at `begin`:
+no mapped files, nothing that was there before, and once what processes share.
+
+A thread looks every tenth of a second, and less often where a look takes long. Between two looks the kernel keeps the
+highest resident size of each process (VmHWM), so that the peak has an allocation of a millisecond, too. VmHWM alone
+would count mapped files, and can't be added up over processes. A file that is mapped and unmapped between two looks
+can't be told from an allocation: it counts in the peak, but ends no case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import NoReturn
+
+from ianvs.processes.proc import below, stat
+
+_PERIOD = 0.1  # seconds between two looks
+_SHARE = 0.01  # of the time that looking may take
+_PARENT, _STACK_ADDRESS = 1, 25  # indices in `stat`; the address is equal in processes that were forked from each other
+
+
+class MemoryMeter:
+    """Context manager: measures this process and all below it.
+
+    Args:
+        limit_bytes: How far above the level the case may go; None for no limit.
+        exceeded: Called with the bytes above the level when it goes further, in the meter's thread. Afterwards the
+            process group is killed: there is no way to take memory back from a plugin.
+    """
+
+    def __init__(self, limit_bytes: float | None = None, exceeded: Callable[[int], None] = lambda _: None) -> None:
+        self._limit_bytes = sys.maxsize if limit_bytes is None else int(limit_bytes)
+        self._exceeded = exceeded
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._resident = _Resident() if sys.platform == "linux" else _ResidentElsewhere()
+        self._level = self._peak = 0
+        self._thread = threading.Thread(target=self._watch, name="memory meter", daemon=True)
+        self.begin()
+
+    def __enter__(self) -> MemoryMeter:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def begin(self) -> None:
+        """Count from now on what comes above the present level."""
+        with self._lock:
+            self._level, _ = self._resident.look()
+            self._peak = 0
+
+    def peak_bytes(self) -> int:
+        """The most above the level since `begin`."""
+        self._look()
+        return self._peak
+
+    def _look(self) -> int:
+        """How far above the level the case is now."""
+        with self._lock:
+            now, highest = self._resident.look(enough=self._level + min(self._peak, self._limit_bytes))
+            self._peak = max(self._peak, highest - self._level)
+            return now - self._level
+
+    def _watch(self) -> None:
+        pause = 0.0
+        while not self._over.wait(pause):
+            began = time.thread_time()
+            taken = self._look()
+            if taken > self._limit_bytes:
+                try:
+                    self._exceeded(taken)
+                finally:
+                    _end_all()
+            pause = max(_PERIOD, (time.thread_time() - began) / _SHARE)
+
+
+class _Resident:
+    """Anonymous and shared memory of a tree of processes on Linux."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[int, int]] = {}  # the highest resident size and the mapped files, by process
+
+    def look(self, enough: int = 0) -> tuple[int, int]:
+        """Bytes of this process and all below it: now, and the most since the last look.
+
+        enough: up to that number, a higher estimate does not matter.
+
+        A forked process has the pages of its parent, too: of it that memory counts which it shares with nobody. To read
+        that takes some 20 ms for each gigabyte, so at first all of its memory is counted.
+        """
+        processes = [os.getpid(), *below(os.getpid())]
+        images: set[str] = set()
+        roots: list[int] = []
+        forked: list[int] = []
+        for pid in processes:
+            fields = stat(pid)
+            if not fields or _is_about_to_start_another(pid, fields[_PARENT]):
+                continue
+            image = fields[_STACK_ADDRESS]
+            (forked if image in images else roots).append(pid)
+            images.add(image)
+        self._seen = {pid: self._seen[pid] for pid in processes if pid in self._seen}
+        sizes = [self._sizes_of(pid) for pid in roots]
+        now, highest = sum(now for now, _ in sizes), sum(highest for _, highest in sizes)
+        of_forked = sum(_added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in forked)
+        if highest + of_forked > enough:
+            of_forked = sum(map(_unshared, forked))
+        return now + of_forked, highest + of_forked
+
+    def _sizes_of(self, pid: int) -> tuple[int, int]:
+        """What a process has now, and the most since the last look."""
+        sizes = _kilobytes(f"/proc/{pid}/status", ("VmHWM:", "RssAnon:", "RssFile:", "RssShmem:"))
+        highest, mapped = sizes.get("VmHWM:", 0), sizes.get("RssFile:", 0)
+        highest_before, mapped_before = self._seen.get(pid, (highest, mapped))
+        self._seen[pid] = highest, mapped
+        now = sizes.get("RssAnon:", 0) + sizes.get("RssShmem:", 0)
+        spike = highest - max(mapped, mapped_before) if highest > highest_before else 0
+        return now << 10, max(now, spike) << 10
+
+
+class _ResidentElsewhere:
+    """The same on other systems: resident sizes, with mapped files, and what processes share counts for each."""
+
+    def look(self, enough: int = 0) -> tuple[int, int]:
+        import psutil
+
+        process, total = psutil.Process(), 0
+        for each in [process, *process.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                total += int(each.memory_info().rss)
+        return total, total
+
+
+def _unshared(pid: int) -> int:
+    """Bytes of a process that no other has.
+
+    Two numbers are higher than that: one counts files that were just written, the other a part of what is shared.
+    """
+    sizes = _kilobytes(f"/proc/{pid}/smaps_rollup", ("Private_Dirty:", "Pss_Anon:", "Pss_Shmem:"))
+    return min(sizes.get("Private_Dirty:", 0), sizes.get("Pss_Anon:", 0) + sizes.get("Pss_Shmem:", 0)) << 10
+
+
+def _is_about_to_start_another(pid: int, parent: str) -> bool:
+    """Whether it still has the very memory of its parent (vfork), and not a copy: then they agree in all sizes."""
+    try:
+        with open(f"/proc/{pid}/statm") as its, open(f"/proc/{parent}/statm") as of_parent:  # noqa: PTH123
+            return its.read() == of_parent.read()
+    except OSError:  # one has just ended
+        return False
+
+
+def _added(path: str, names: Iterable[str]) -> int:
+    return sum(_kilobytes(path, names).values()) << 10
+
+
+def _kilobytes(path: str, names: Iterable[str]) -> dict[str, int]:
+    """The lines of these names; none of a process that has just ended."""
+    names = tuple(names)
+    with contextlib.suppress(OSError), open(path) as file:  # noqa: PTH123  (often: Path is slow)
+        return {line.split()[0]: int(line.split()[1]) for line in file if line.startswith(names)}
+    return {}
+
+
+def _end_all() -> NoReturn:
+    """Kill the process group, and where there are none each process."""
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)
+    import psutil
+
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    os._exit(1)
