@@ -1,23 +1,19 @@
 """The functions of ianvs. The command line is a shell over these."""
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ianvs.base.digests import doubt
-from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, one_line, shown_path
+from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, shown_path
 from ianvs.base.garbage import not_collecting
 from ianvs.base.package import job_path
-from ianvs.base.secrets import without_secrets
-from ianvs.config import load_job, resolved
-from ianvs.config.contracts import contract_of
+from ianvs.config import load_job
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec
@@ -30,15 +26,14 @@ from ianvs.results.comparing.sides import read_side, stored_results
 from ianvs.results.exports.exporting import export_results
 from ianvs.results.page.write_page import write_page
 from ianvs.results.report.build_document import write_reports
-from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
-from ianvs.running.contamination import overlaps
 from ianvs.running.inspector import Inspector
-from ianvs.running.job_notes import job_notes, with_earlier
+from ianvs.running.job_notes import with_earlier
+from ianvs.running.planned_results import nothing_stored, results_of, results_of_last_run
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
-from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns, start_over
+from ianvs.running.planning.plan import Plan, start_over
 from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
@@ -99,7 +94,6 @@ class CaseOptions(JobOptions, total=False):
 
 
 MOST_CASES = 100_000
-MOST_LOOKED_AT = 1_000  # cases of which a report asks why they are new
 
 
 def run(
@@ -135,7 +129,7 @@ def run(
         while True:
             outcome = run_job(job, inspector, early, listener or default_listener(), provenance)
             results = replace(
-                _results(outcome.plan, provenance, inspector),
+                results_of(outcome.plan, provenance, inspector),
                 exit_code=outcome.exit_code,
                 ran=outcome.ran,
                 states=outcome.states,
@@ -203,10 +197,10 @@ def report(
         if (stored and earlier) or any(case.id in ids for case, _ in plan_.cases()):
             if problems := missing_pictures(plan_, inspector):
                 raise ConfigError(problems)
-            results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)), inspector)
+            results = results_of(plan_, collect(job_file=job.file, imported=imports_of(job)), inspector)
             results = with_earlier(results, plan_.store, earlier, shown=stored)
         else:
-            results = _made_earlier(plan_)
+            results = results_of_last_run(plan_)
     try:
         _write(results, f"ianvs report -f {shown_path(job.file)}", page_only, running)
     except DamagedError as error:
@@ -347,54 +341,6 @@ def _loaded(
         yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
 
 
-def _made_earlier(plan_: Plan) -> Results:
-    """What the job's last run has stored, by code or settings that are others now; raises IanvsError without any."""
-    job = plan_.job
-    changed = [planned.reason for planned in islice(plan_, MOST_LOOKED_AT) if planned.reason.startswith(CHANGED_SINCE)]
-    if JobStore(job.workspace, job.name).read() is None:
-        raise IanvsError(nothing_stored(job.workspace), code="missing-results")
-    found = load_results(job.workspace, job.name)
-    if not changed:
-        raise IanvsError(_other_settings(found), code="missing-results")
-    packages = found.provenance.get("packages")
-    version = packages.get("ianvs") if isinstance(packages, Mapping) else None
-    since = {part for reason in changed for part in re.split("[;,] ", reason.partition(": ")[2].replace("source ", ""))}
-    made = f"Made by ianvs {version or 'of an unknown version'}, before these changed: {one_line(sorted(since), 6)}."
-    mark = Note("version", made, remedy="`ianvs run` makes the results anew.")
-    return replace(found, job_notes=(mark, *(note for note in found.job_notes if note.kind != "version")))
-
-
-def _other_settings(found: Results) -> str:
-    """The message that a job has stored results, but none for the settings that are asked for; with those it has."""
-    values: dict[str, dict[str, None]] = {}
-    for case in found.case_list:
-        for name, value in {"seed": case.seed, **without_secrets(case.hyperparameters)}.items():
-            values.setdefault(name, {})[str(value)] = None
-    stored = "; ".join(f"{name} {one_line(list(of), 6)}" for name, of in values.items())
-    return (
-        f"nothing is stored for these settings. The last run of the job was `{found.provenance.get('command')}`, and "
-        f"stored {len(found)} cases: {stored}."
-    )
-
-
-def nothing_stored(workspace: Path) -> str:
-    """The message that nothing of a job is stored, and where it was looked for."""
-    return (
-        f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
-        "below the folder that ianvs is called from: call it from there, or name the workspace with --workspace."
-    )
-
-
-def nothing_like_it(job: JobSpec) -> str:
-    """The message that nothing of a job is stored as it is now, and where to read of what is stored in its place."""
-    if JobStore(job.workspace, job.name).read() is None:
-        return nothing_stored(job.workspace)
-    return (
-        "nothing is stored of the job as it is now: `ianvs plan` tells what has changed, and "
-        "`ianvs report` shows what was stored before."
-    )
-
-
 def _refuse_many(job: JobSpec) -> None:
     """Raise IanvsError for a grid so large that it is hardly meant, before its cases are made one by one."""
     if job.limit is not None:
@@ -408,38 +354,6 @@ def _refuse_many(job: JobSpec) -> None:
             f"run. `--limit 3` takes the first three. Give fewer values in its file, or with --set; `--yes` runs all.",
             code="too-many-cases",
         )
-
-
-def _results(plan_: Plan, provenance: dict[str, object], inspector: Inspector) -> Results:
-    job = plan_.job
-    exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
-    metrics = job_columns(job, inspector)
-    single = [(name, column) for name in exams_ for column in metrics[name] if not column.metric.mapping]
-    listed = [column.name for name, column in single if column.spec in exams_[name].metrics]
-    columns = dict.fromkeys(listed or [column.name for _, column in single])
-    planned = list(plan_.cases())
-    seeds = len(job.seeds)
-    if job.only is not None or job.limit is not None:  # a row is complete with the seeds that were asked for
-        seeds = len({case.seed for case, _ in planned if not case.role})
-    references = {case.id: plan_.references.of(case, algorithm) for case, algorithm in planned}
-    return Results(
-        name=job.name,
-        workspace=job.workspace,
-        rank=job.rank if job.search is None else replace(job.rank, select=job.search.select),
-        seeds=seeds,
-        metrics=metrics,
-        columns=tuple(columns),
-        case_list=tuple(case for case, _ in planned),
-        provenance={**provenance, "configuration": resolved(job)},
-        references={case_id: found for case_id, found in references.items() if found},
-        budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
-        published=job.published,
-        titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
-        overlaps=overlaps(plan_),
-        job_notes=job_notes(plan_),
-        studies=tuple(study.stored for study in plan_.studies if study.stored is not None),
-        contract=contract_of(job).name,
-    )
 
 
 def _write(results: Results, again: str, page_only: bool = False, running: Sequence[str] = ()) -> None:

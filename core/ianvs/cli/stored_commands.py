@@ -56,6 +56,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     from ianvs import api
+    from ianvs.running.planned_results import nothing_like_it
     from ianvs.running.progress import describe, waits
     from ianvs.store import JobStore
 
@@ -85,7 +86,7 @@ def _status(options: argparse.Namespace) -> int:
                 "running" if plan.store.running(id_) else plan.store.status(id_) or "unfinished" for id_ in ids
             )
             print(f"its last run: {counted(was)}; its code, settings, data or PYTHONPATH were others.")
-        print(api.nothing_like_it(plan.job), file=sys.stderr)
+        print(nothing_like_it(plan.job), file=sys.stderr)
     return 0
 
 

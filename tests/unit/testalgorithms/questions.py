@@ -3,7 +3,8 @@
 import numpy as np
 
 from ianvs.exam.data.parts import Held
-from ianvs.exam.scenarios.views import TestView, Told
+from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.views import TestView
 
 
 def texts(*values):

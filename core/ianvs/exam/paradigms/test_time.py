@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.paradigms.paradigm import Context, Paradigm, Session
-from ianvs.exam.scenarios.views import TestView, Told
+from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.views import TestView
 
 
 class System(Protocol):

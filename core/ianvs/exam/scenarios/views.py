@@ -28,7 +28,7 @@ _AHEAD = 2  # batches that each worker of a loader may be ahead
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 
-class _View:
+class View:
     """Samples that are gathered when they are first asked for, and gone after `close`."""
 
     def __init__(self, over: str, columns: Mapping[str, ColumnData]) -> None:
@@ -187,7 +187,7 @@ class _View:
         return torch.from_numpy(_numbers(values)).to(device)
 
 
-class TrainView(_View):
+class TrainView(View):
     """Data of one round to learn from (ianvs.plugins.contract.TrainData).
 
     passes: how often they were gone over, as far as it can be seen from here: a loader is a pass, and so is taking
@@ -216,7 +216,7 @@ class TrainView(_View):
         self._name, self._allowed, self._passed, self._labelled = name, passes, passed, labelled
         self._loaders = 0
         self._taken = dict.fromkeys(("x", "y"), 0)
-        self._parts: list[_View] = []
+        self._parts: list[View] = []
         self.whole = self if whole is None else whole
 
     def __getstate__(self) -> dict[str, Any]:
@@ -250,10 +250,7 @@ class TrainView(_View):
         column = self._columns["y"]
         if is_lazy(column) and len(column.shape) > 1:
             return None
-        labels = column.gather() if self._labelled else np.empty(0, np.int64)
-        if labels.ndim != 1 or labels.dtype.kind not in "iu":
-            return None
-        return tuple(label for label in np.unique(labels).tolist() if label >= 0)
+        return class_indices_of(column.gather() if self._labelled else np.empty(0, np.int64))
 
     def close(self) -> None:
         super().close()
@@ -324,7 +321,7 @@ class TrainView(_View):
         return self._batches(("x", "y"), order, batch_size, device)
 
 
-class TestView(_View):
+class TestView(View):
     """Samples to predict, without their labels (ianvs.plugins.contract.TestData). Iterates over x."""
 
     __test__ = False  # the name is not an invitation to pytest
@@ -378,81 +375,11 @@ class TestView(_View):
         return self._batches(("x",), torch.arange(self._count), batch_size, device)
 
 
-class Told(_View):
-    """What a learner is told of its own answers in an exam that asks before it tells (`prequential`).
-
-    x: (N, ...) the questions as they were asked. answers: (N,) what was said to them. kind: of the feedback, which is
-    (N,) in one of: labels, of the data's form; correct, bool; scores, float; texts, str. episodes: (N,) numbers of the
-    questions in the stream, from 0. delay: chunks between an answer and this.
-    """
-
-    def __init__(
-        self,
-        columns: Mapping[str, ColumnData],
-        *,
-        kind: str,
-        name: str,
-        episodes: NDArray[np.int64],
-        delay: int = 0,
-    ) -> None:
-        """columns: "x", "answers", and "told", what the feedback is."""
-        super().__init__(f"what was told of {name} is not available after the call; keep what you need.", columns)
-        self.kind, self.episodes, self.delay = kind, episodes, delay
-        self.whole = self
-
-    @property
-    def passes(self) -> int:
-        return 1
-
-    @property
-    def answers(self) -> NDArray[Any]:
-        """(N,) what was answered, of the form of predictions."""
-        return self._column("answers")
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        """(N,) the right answers, as `y` of training data has them."""
-        return self._told("label")
-
-    @property
-    def correct(self) -> NDArray[np.bool_]:
-        """(N,) whether each answer was right."""
-        return self._told("correctness")
-
-    @property
-    def scores(self) -> NDArray[np.float64]:
-        """(N,) what each answer is worth."""
-        return self._told("score")
-
-    @property
-    def texts(self) -> NDArray[Any]:
-        """(N,) what is said of each answer."""
-        return self._told("text")
-
-    @property
-    def classes(self) -> tuple[int, ...] | None:
-        """Class indices among the labels; None where none are told."""
-        if self.kind != "label" or (labels := self.labels).ndim != 1 or labels.dtype.kind not in "iu":
-            return None
-        return tuple(label for label in np.unique(labels).tolist() if label >= 0)
-
-    def _told(self, kind: str) -> NDArray[Any]:
-        self._require_open()
-        if kind != self.kind:
-            raise HiddenError(
-                f"this exam tells {_IN_WORDS[self.kind]}, not {_IN_WORDS[kind]}: `feedback: {self.kind}` in the "
-                "testenv's `prequential`. `.kind` says which.",
-                code="broken-rule",
-            )
-        return self._column("told")
-
-
-_IN_WORDS = {
-    "label": "the right answer (`.labels`)",
-    "correctness": "whether an answer was right (`.correct`)",
-    "score": "what an answer is worth (`.scores`)",
-    "text": "what is said of an answer (`.texts`)",
-}
+def class_indices_of(labels: NDArray[Any]) -> tuple[int, ...] | None:
+    """Sorted, without those that are withheld; None where labels are no classes."""
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        return None
+    return tuple(label for label in np.unique(labels).tolist() if label >= 0)
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:

@@ -20,7 +20,8 @@ from ianvs.exam.data.options import Options
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Exam, Rules
-from ianvs.exam.scenarios.views import Told, TrainView
+from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.views import TrainView
 from ianvs.plugins.signature import Late
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.asked_stream import asked_chunks

@@ -21,7 +21,8 @@ from ianvs.exam.data.listing import column
 from ianvs.exam.data.parts import ColumnData, Held, Part, columns_of
 from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
-from ianvs.exam.scenarios.views import Told, TrainView
+from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.views import TrainView
 from ianvs.running.session.checked_answers import alike, picked
 from ianvs.running.session.feed import Chunk, DataFeed, joined
 from ianvs.running.session.stream_journal import Journal

@@ -1,0 +1,107 @@
+"""From a plan to the results of its cases, and what to say where none are stored."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from ianvs.base.errors import IanvsError, one_line, shown_path
+from ianvs.base.secrets import without_secrets
+from ianvs.config import resolved
+from ianvs.config.contracts import contract_of
+from ianvs.config.spec import JobSpec
+from ianvs.results.report.document import Note
+from ianvs.results.stored import Results, load_results
+from ianvs.running.contamination import overlaps
+from ianvs.running.inspector import Inspector
+from ianvs.running.job_notes import job_notes
+from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns
+from ianvs.store import JobStore
+
+_MOST_REASONS = 1_000  # cases of which a report asks why they are new
+
+
+def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspector) -> Results:
+    """The results of the planned cases, as far as they are stored; they are read when they are asked for."""
+    job = plan.job
+    exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
+    metrics = job_columns(job, inspector)
+    single = [(name, column) for name in exams_ for column in metrics[name] if not column.metric.mapping]
+    listed = [column.name for name, column in single if column.spec in exams_[name].metrics]
+    columns = dict.fromkeys(listed or [column.name for _, column in single])
+    planned = list(plan.cases())
+    seeds = len(job.seeds)
+    if job.only is not None or job.limit is not None:  # a row is complete with the seeds that were asked for
+        seeds = len({case.seed for case, _ in planned if not case.role})
+    references = {case.id: plan.references.of(case, algorithm) for case, algorithm in planned}
+    return Results(
+        name=job.name,
+        workspace=job.workspace,
+        rank=job.rank if job.search is None else replace(job.rank, select=job.search.select),
+        seeds=seeds,
+        metrics=metrics,
+        columns=tuple(columns),
+        case_list=tuple(case for case, _ in planned),
+        provenance={**provenance, "configuration": resolved(job)},
+        references={case_id: found for case_id, found in references.items() if found},
+        budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
+        published=job.published,
+        titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
+        overlaps=overlaps(plan),
+        job_notes=job_notes(plan),
+        studies=tuple(study.stored for study in plan.studies if study.stored is not None),
+        contract=contract_of(job).name,
+    )
+
+
+def results_of_last_run(plan: Plan) -> Results:
+    """What the job's last run has stored, by code or settings that have changed since.
+
+    Raises:
+        IanvsError: If it has stored nothing, or the job asks for other cases than it did.
+    """
+    job = plan.job
+    changed = [planned.reason for planned in islice(plan, _MOST_REASONS) if planned.reason.startswith(CHANGED_SINCE)]
+    if JobStore(job.workspace, job.name).read() is None:
+        raise IanvsError(nothing_stored(job.workspace), code="missing-results")
+    found = load_results(job.workspace, job.name)
+    if not changed:
+        raise IanvsError(_other_settings(found), code="missing-results")
+    packages = found.provenance.get("packages")
+    version = packages.get("ianvs") if isinstance(packages, Mapping) else None
+    since = {part for reason in changed for part in re.split("[;,] ", reason.partition(": ")[2].replace("source ", ""))}
+    made = f"Made by ianvs {version or 'of an unknown version'}, before these changed: {one_line(sorted(since), 6)}."
+    mark = Note("version", made, remedy="`ianvs run` makes the results anew.")
+    return replace(found, job_notes=(mark, *(note for note in found.job_notes if note.kind != "version")))
+
+
+def nothing_stored(workspace: Path) -> str:
+    """The message that nothing of a job is stored, and where it was looked for."""
+    return (
+        f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
+        "below the folder that ianvs is called from: call it from there, or name the workspace with --workspace."
+    )
+
+
+def nothing_like_it(job: JobSpec) -> str:
+    """The message that nothing of a job is stored as it is now, and where to read of what is stored in its place."""
+    if JobStore(job.workspace, job.name).read() is None:
+        return nothing_stored(job.workspace)
+    return (
+        "nothing is stored of the job as it is now: `ianvs plan` tells what has changed, and "
+        "`ianvs report` shows what was stored before."
+    )
+
+
+def _other_settings(found: Results) -> str:
+    """The message that a job has stored results, but none for the settings that are asked for; with those it has."""
+    values: dict[str, dict[str, None]] = {}
+    for case in found.case_list:
+        for name, value in {"seed": case.seed, **without_secrets(case.hyperparameters)}.items():
+            values.setdefault(name, {})[str(value)] = None
+    stored = "; ".join(f"{name} {one_line(list(of), 6)}" for name, of in values.items())
+    return (
+        f"nothing is stored for these settings. The last run of the job was `{found.provenance.get('command')}`, and "
+        f"stored {len(found)} cases: {stored}."
+    )
