@@ -20,16 +20,29 @@ import sys
 import tempfile
 import traceback
 
-# As in processes that have ianvs: it needs the standard library alone.
-_MODE_SWITCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "plugins", "mode_switch.py")
+# Modules of ours that need no other, loaded by their paths: their folders are not to be on the author's sys.path.
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_MODE_SWITCH = os.path.join(_FOLDER, "..", "..", "plugins", "mode_switch.py")
 _HEADER = struct.Struct("<QQ")  # as ianvs.processes.interpreters.wire has it, and so the next
 _LARGE = 1 << 24
 _DEATH_SIGNAL = 1  # of prctl(2)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class ExamRuleError(Exception):
-    """As ianvs raises it."""
+def _run(spec):
+    """The module that a spec describes, executed."""
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _ours(name, path):
+    return _run(importlib.util.spec_from_file_location("ianvs_" + name, path))
+
+
+_views = _ours("worker_views", os.path.join(_FOLDER, "worker_views.py"))
+ExamRuleError, TrainView, TestView = _views.ExamRuleError, _views.TrainView, _views.TestView
 
 
 class HiddenError(ExamRuleError, AttributeError):
@@ -114,7 +127,7 @@ def _told(error):
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
-        ours = file == __file__ or frame.f_globals.get("__name__") == "adapter"
+        ours = file in (__file__, _views.__file__) or frame.f_globals.get("__name__") == "adapter"
         if not ours and "site-packages" not in file and not file.startswith((sys.base_prefix, "<")):
             place = f"{os.path.basename(file)}:{line}: "
     return kind, place + said
@@ -149,120 +162,6 @@ class _Source(importlib.machinery.SourceFileLoader):
 
     def get_data(self, path):
         return self.content.encode() if self.content is not None and path == self.path else super().get_data(path)
-
-
-class View:
-    """What is handed over, until the call ends. The other side counts passes and knows what is hidden."""
-
-    def __init__(self, peer, number, count, over):
-        self._peer, self._number, self._count, self._over = peer, number, count, over
-        self._held = {}
-
-    def __len__(self):
-        return self._count
-
-    def _column(self, name):
-        self._require_open()
-        if name not in self._held:
-            body, held = self._peer.call("column", {"view": self._number, "name": name})
-            self._held[name] = unpacked(held, body["is"])
-        return self._held[name]
-
-    def _counted(self, columns):
-        self._require_open()
-        self._peer.call("counted", {"view": self._number, "columns": columns})
-
-    def _require_open(self):
-        if self._held is None:
-            raise ExamRuleError(self._over)
-
-    def close(self):
-        self._held = None
-
-    @property
-    def x(self):
-        self._counted(["x"])
-        return self._column("x")
-
-    @property
-    def y(self):
-        self._counted(["y"])
-        return self._column("y")
-
-    @property
-    def ids(self):
-        self._counted(["ids"])
-        return self._column("ids")
-
-    def _tensor(self, name, device):
-        import numpy
-        import torch
-
-        values = torch.from_numpy(numpy.ascontiguousarray(self._column(name))).to(device)
-        if name == "y":
-            return values if values.ndim == 3 or values.is_floating_point() else values.long()
-        return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
-
-    def _batches(self, tensors, order, batch_size):
-        for start in range(0, self._count, batch_size):
-            self._require_open()
-            rows = order[start : start + batch_size]
-            found = tuple(one[rows.to(one.device)] for one in tensors)
-            yield found if len(found) > 1 else found[0]
-
-
-class TrainView(View):
-    """As ianvs.plugins.contract.TrainData has it."""
-
-    def tensors(self, device="cpu"):
-        self._counted(["x", "y"])
-        return self._tensor("x", device), self._tensor("y", device)
-
-    def loader(self, batch_size, shuffle=True, generator=None, device="cpu"):
-        import torch
-
-        self._counted([])
-        order = torch.randperm(self._count, generator=generator) if shuffle else torch.arange(self._count)
-        return self._batches((self._tensor("x", device), self._tensor("y", device)), order, batch_size)
-
-
-class TestView(View):
-    """As ianvs.plugins.contract.TestData has it."""
-
-    def tensors(self, device="cpu"):
-        return self._tensor("x", device)
-
-    def loader(self, batch_size, device="cpu"):
-        import torch
-
-        return self._batches((self._tensor("x", device),), torch.arange(self._count), batch_size)
-
-    def __iter__(self):
-        return iter(self.x)
-
-    def __getitem__(self, index):
-        return self.x[index]
-
-    def __array__(self, dtype=None, copy=None):
-        import numpy
-
-        return numpy.asarray(self.x, dtype=dtype)
-
-
-def unpacked(held, spec):
-    """As ianvs.processes.interpreters.wire packs it."""
-    import numpy
-
-    if "json" in spec:
-        found = numpy.empty(spec["count"], object)
-        found[:] = json.loads(bytes(held[spec["at"] : spec["at"] + spec["json"]]))
-        return found
-    dtype, shape = numpy.dtype(spec["dtype"]), tuple(spec["shape"])
-    if "file" not in spec:
-        return numpy.ndarray(shape, dtype, held, spec["at"])
-    found = numpy.memmap(spec["file"], dtype, "c", shape=shape)
-    os.unlink(spec["file"])  # the map stays
-    return found.view(numpy.ndarray)
 
 
 class Worker:
@@ -387,14 +286,6 @@ class Worker:
             sys.modules["torch"].manual_seed(seed)
 
 
-def _run(spec):
-    """The module."""
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def _named(finder, url, name):
     """What is called `name` in a file, or in a module."""
     if url.endswith(".py"):
@@ -406,8 +297,7 @@ def _named(finder, url, name):
     if not hasattr(module, name):
         raise PluginError(f"{os.path.basename(url)} has no '{name}'.")
     found = getattr(module, name)
-    switch = importlib.util.spec_from_file_location("ianvs_mode_switch", _MODE_SWITCH)
-    _run(switch).share_train(found)
+    _ours("mode_switch", _MODE_SWITCH).share_train(found)
     return found
 
 
