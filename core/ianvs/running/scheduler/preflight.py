@@ -6,7 +6,7 @@ trained, and no code of an author runs in this process.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -17,34 +17,23 @@ import psutil
 from ianvs.base.errors import ConfigError, IanvsError, ReplyServerError, ValidationError, shown_path
 from ianvs.base.package import own_name
 from ianvs.config.contracts import contract_of
-from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, SelectSpec, TestEnvSpec
-from ianvs.exam import data
-from ianvs.exam.data.doubts import FOLDER as DOUBTS
-from ianvs.exam.data_types import data_type
-from ianvs.exam.metrics.registry import metric_header
-from ianvs.exam.questions import questions_of
-from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
+from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
+from ianvs.processes.engines.engine import Engine
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
-from ianvs.running.job_notes import data_doubts
-from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid, own_hyperparameters
-from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.named_files import unfound_files
 from ianvs.running.planning.plan import Plan
-from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
-from ianvs.running.scheduler import checks, stream_checks
+from ianvs.running.scheduler import checks, column_checks, exam_checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.interpreter_checks import interpreter_problems
 from ianvs.running.scheduler.opening import engine_class, engine_problems
-from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures
-from ianvs.running.session.exams import FITS, scores_fit
-from ianvs.store import CodeStore, ExamRecord, ExamStore
+from ianvs.store import ExamRecord, ExamStore
 
 MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
 _Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: what users said, and the replies
@@ -100,43 +89,6 @@ def _plan(flight: Preflight) -> Iterable[ValidationError]:
     except ConfigError as error:
         return error.problems
     return ()
-
-
-def _chosen_round_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Of exams that are prepared already: what is finished is ranked anew by every report."""
-    select = flight.job.rank.select
-    if select is None and flight.job.search is None:
-        return
-    exams = ExamStore(flight.job.workspace)
-    records = {of.exam_id: exams.record(of.exam_id) for of in flight.plan.algorithms}
-    for record in filter(None, records.values()):
-        yield from _round_problems(record, select)
-    for study in flight.plan.studies:
-        exam, spec = records.get(study.any_base.exam_id), study.spec
-        if exam is None:
-            continue
-        yield from _round_problems(exam, spec.select)
-        first, last = spec.first_rung or FIRST_RUNG, last_round(study, exam)
-        if spec.name == "asha" and first >= last:
-            told = f"no trial of {study.any_base.spec.name} can be stopped: the first rung is round {first}"
-            remedy = "Take an exam of more rounds, or `name: random` or `tpe`"
-            place = spec.places.get("first_rung", spec.place)
-            yield ValidationError(
-                f"{told}, and the search sees {last}. {remedy}.", place, warning=True, code="doubtful-search"
-            )
-
-
-def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[ValidationError]:
-    """What of `by: first_rounds` doesn't fit an exam."""
-    if select is None or select.by != "first_rounds" or select.rounds is None:
-        return
-    place = select.places.get("rounds", select.place)
-    if lacks := _unequal(exam):
-        message = f"`by: first_rounds` needs a test set for each round, and {lacks}. Choose by seeds or validation."
-        yield ValidationError(message, select.place, code="invalid-selection")
-    elif select.rounds >= len(exam.rounds):
-        told = f"{select.rounds} rounds to choose on leave none to report: the exam has {len(exam.rounds)}."
-        yield ValidationError(f"{told} Take fewer.", place, code="invalid-selection")
 
 
 def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
@@ -282,7 +234,7 @@ def _taught_texts(
     if record.kind != "conversation" or not all(_is_own(module.url or "") for module in algorithm.spec.modules):
         return None
     if algorithm.exam_id not in known:
-        exam = _any_request(plan, algorithm).exam()
+        exam = exam_checks.any_request(plan, algorithm).exam()
         x, y = exam.dataset.train.x, exam.dataset.train.y
         known[algorithm.exam_id] = tuple((_named(x[one.train]), y[one.train].tolist()) for one in exam.rounds)
     return known[algorithm.exam_id]
@@ -300,117 +252,6 @@ def _is_own(url: str) -> bool:
     return name is not None and name.parts[:2] == ("ianvs", "testalgorithms")
 
 
-# --- exams --------------------------------------------------------------------------------------------------------
-
-
-def _exam_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Decode the data and build each exam, once, for all jobs of the workspace; then what its metrics can't have.
-
-    With what looks wrong in the samples themselves.
-    """
-    if contract_of(flight.job).runs_cases:  # and nothing of an exam is kept
-        return
-    plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
-    for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
-        damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None
-        unseen = damaged or data.doubts_of(str(algorithm.exam["dataset"]), cache) is None
-        if unseen or not scores_fit(cache, algorithm.exam_id, algorithm.testenv):
-            yield from _prepare(flight, algorithm)
-    for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
-        record = exams.record(algorithm.exam_id)
-        if record is not None:
-            yield from _incompatibilities(record, algorithm.testenv)
-            place = algorithm.testenv.dataset.place or algorithm.testenv.place
-            yield from (
-                ValidationError(said, place, warning=True, code="doubtful-data")
-                for said in data_doubts(plan, algorithm, record)
-            )
-
-
-def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[ValidationError]:
-    name, listener = algorithm.testenv.dataset.name or "data", flight.listener
-    if algorithm.testenv_name:
-        name = f"{name} for {algorithm.testenv_name}"
-    listener.preparing(name, 0.0)
-    log = flight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
-    request = _any_request(flight.plan, algorithm)
-    task = Task(
-        f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
-    )
-
-    def told(payload: Any) -> None:
-        if isinstance(payload, str):
-            listener.said_of(name, payload)
-        else:
-            listener.preparing(name, float(payload))
-
-    code, problems = run_alone(flight.engine, task, told)
-    if code != 0:
-        raise IanvsError(f"reading the data failed; the reason is at the end of {log}.", code="unreadable-data")
-    return list(problems or ())
-
-
-def _files_of(request: CaseRequest, log: Path) -> Files:
-    """What preparing the exam reads and leaves in its workspace."""
-    workspace, store = request.workspace, ExamStore(request.workspace)
-    return Files(
-        root=workspace,
-        reads=tuple(CodeStore(workspace).folder(one.key) for one in request.code),
-        writes=(store.folder(request.exam_id), log),
-        notes=tuple(workspace / "cache" / folder for folder in (DOUBTS, FITS)),
-        lock=Path(store.lock(request.exam_id).lock_file),
-    )
-
-
-def _any_request(plan: Plan, algorithm: PlannedAlgorithm) -> CaseRequest:
-    """Of any case: it says which exam is meant."""
-    seeds = plan.job.seeds
-    first = next(algorithm.cases(seeds), algorithm.case({}, algorithm.seeds(seeds)[0]))
-    return case_request(plan, first, algorithm, {}, keep_code(plan))
-
-
-def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[ValidationError]:
-    """What in `spec` asks for something that the scenario does not have."""
-    scenario = exam.rules["scenario"]
-    if scenario == "single-task":
-        return  # the scenario's own business: a testenv may serve several paradigms
-    if spec.gate is not None and not exam.rules.get("boundaries", True):
-        message = f"model_eval holds back a part of each round, and {scenario} brings a stream. Take it out."
-        yield ValidationError(message, spec.gate.place, code="unfit-exam")
-    elif spec.gate is not None and not exam.rules.get("training_labels", True):
-        message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
-        yield ValidationError(message, spec.gate.place, code="unfit-exam")
-    of_classes = data_type(exam.kind, spec.dataset.data_type).probes
-    lacks, misfits = _unequal(exam), False
-    for question in questions_of(spec):
-        message = ""
-        if question.of_classes and not of_classes:
-            message = f"{question.name} is about classes, one for each sample, and these are {exam.kind} data"
-        elif question.of_type not in ("", exam.kind):
-            message = f"{question.name} is about {question.of_type} data, and these are {exam.kind} data"
-        elif question.fits and lacks:
-            message = f"{question.name} needs a test set for each round, and {lacks}"
-        if message:
-            misfits |= question.fits
-            yield ValidationError(
-                f"{message}. Take it out.", spec.places.get(question.name, spec.place), code="unfit-exam"
-            )
-    if not lacks or misfits:
-        return
-    for metric in spec.metrics:
-        if references := set(ROLES).intersection(metric_header(metric).needs):
-            message = f"{metric.name} compares with {' and '.join(sorted(references))} runs round by round, and {lacks}"
-            yield ValidationError(f"{message}. Take it out.", metric.place, code="unfit-exam")
-
-
-def _unequal(exam: ExamRecord) -> str:
-    """How many rounds and test sets the exam has, in words; "" where each round has a test set."""
-    if len(exam.tests) == len(exam.rounds):
-        return ""
-    rounds = f"{len(exam.rounds)} round{'s' * (len(exam.rounds) != 1)}"
-    return f"this exam has {rounds} and {len(exam.tests)} test set{'s' * (len(exam.tests) != 1)}"
-
-
 FILES: tuple[Check, ...] = (
     # What the files say of themselves has been checked by load_job, which raises before there is a job; of those in
     # the form of another contract it goes on where it can.
@@ -423,10 +264,12 @@ FILES: tuple[Check, ...] = (
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),
     Check(checks.metric_problems),  # an author's file: a second in another process, once
-    Check(checks.sort_problems, stands_on_others=True),
-    Check(lambda p: checks.select_problems(p, p.job.rank.select, p.job.rank.sort_by[0][0]), stands_on_others=True),
-    Check(checks.search_problems, stands_on_others=True),
-    Check(checks.published_problems, stands_on_others=True),
+    Check(column_checks.sort_problems, stands_on_others=True),
+    Check(
+        lambda p: column_checks.select_problems(p, p.job.rank.select, p.job.rank.sort_by[0][0]), stands_on_others=True
+    ),
+    Check(column_checks.search_problems, stands_on_others=True),
+    Check(column_checks.published_problems, stands_on_others=True),
     Check(checks.quantity_problems, stands_on_others=True),
     Check(checks.reference_problems, stands_on_others=True),
     Check(checks.question_problems),
@@ -441,15 +284,15 @@ PLAN: tuple[Check, ...] = (
     Check(_workspace, stands_on_others=True),
     Check(_plan, stands_on_others=True),  # reads all data once, ever, for their digests
     Check(lambda p: missing_pictures(p.plan, p.inspector), stands_on_others=True),
-    Check(_chosen_round_problems, stands_on_others=True),
+    Check(exam_checks.chosen_round_problems, stands_on_others=True),
 )
 """What has to be known to tell what is finished."""
 
 CODE: tuple[Check, ...] = (
     Check(_resource_problems),
     Check(_plugin_problems),  # imports them, torch too: seconds
-    Check(_exam_problems, stands_on_others=True),  # decodes the data, once
-    Check(_chosen_round_problems, stands_on_others=True),  # of those that are prepared now
+    Check(exam_checks.exam_problems, stands_on_others=True),  # decodes the data, once
+    Check(exam_checks.chosen_round_problems, stands_on_others=True),  # of those that are prepared now
     Check(_fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam
 )
 """What takes processes of an engine, or time."""

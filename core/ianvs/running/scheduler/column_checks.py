@@ -1,0 +1,201 @@
+"""What is wrong with `sort_by`, `published`, `select` and `search`, which name columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+
+from ianvs.base.errors import Location, ValidationError, closest
+from ianvs.config.contracts import contract_of
+from ianvs.config.spec import Range, SelectSpec, TestEnvSpec
+from ianvs.exam.metrics.metric_columns import columns_named
+from ianvs.exam.metrics.registry import metric_header
+from ianvs.running.planning.cases import cells
+from ianvs.running.planning.references import ROLES
+from ianvs.running.planning.studies import is_searched, search_metric
+from ianvs.running.scheduler.checks import Preflight
+
+
+def sort_problems(flight: Preflight) -> Iterator[ValidationError]:
+    """What is wrong with `sort_by`."""
+    job = flight.job
+    names = [name for name, _ in job.rank.sort_by]
+    wrong = [(said, name) for name in names if (said := _wrong_column(flight, "sort_by names", name))]
+    for said, name in wrong:
+        yield ValidationError(said, job.rank.places.get(name) or Location(job.file), code="unknown-column")
+    for exam in [] if wrong else _without_column(flight, names)[:1]:
+        message = f"nothing ranks this exam: sort_by names {', '.join(sorted(set(names)))}. Add one to its metrics."
+        yield ValidationError(message, exam.places.get("metrics", exam.place), code="unknown-column")
+
+
+def published_problems(flight: Preflight) -> Iterator[ValidationError]:
+    """What is wrong with `published`, which is of one row."""
+    job = flight.job
+    algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    for algorithm, specs in job.published.items():
+        first = next(iter(specs.values())).place
+        if len(job.testenvs) > 1:
+            message = f"`published` of {algorithm} is of one exam, and the job has {len(job.testenvs)} testenvs."
+            yield ValidationError(f"{message} Give each testenv a job of its own.", first, code="invalid-published")
+        if (count := cells(algorithms[algorithm].modules)) > 1:
+            message = f"`published` of {algorithm} is of one setting, and its hyperparameters give {count}."
+            yield ValidationError(
+                f"{message} Keep one value of each, or take `published` out.", first, code="invalid-published"
+            )
+        for name, spec in specs.items():
+            if wrong := _wrong_column(flight, "published names", name):
+                yield ValidationError(wrong, spec.place, code="unknown-column")
+            elif flight.levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
+                message = f"is {spec.mean:g} a percentage? Scores are fractions here: write `unit: percent` if it is."
+                yield ValidationError(message, spec.places.get("mean", spec.place), warning=True, code="doubtful-unit")
+
+
+def _wrong_column(flight: Preflight, said: str, name: str, what: str = "is not a column") -> str:
+    """Why `name` means no column, or more than one, of an exam; "" where it means one.
+
+    said: who names it, as in "sort_by names". what: what it is if no exam has such a column.
+    """
+    found = [columns_named(name, of_exam) for of_exam in flight.columns]
+    if not any(found):
+        shown = list(dict.fromkeys(column for of_exam in flight.columns for column in of_exam))
+        listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
+        return f"{said} '{name}', which {what}.{closest(name, shown)} {listed}"
+    several = next((columns for columns in found if len(columns) > 1), ())
+    listed = " or ".join(f"'{column}'" for column in several)
+    return f"{said} '{name}', which exists for several scores: write {listed}." if several else ""
+
+
+def _without_column(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec]:
+    """The testenvs that have none of these columns."""
+    both = zip(flight.job.testenvs, flight.columns, strict=True)
+    return [exam for exam, columns in both if not any(columns_named(name, columns) for name in names)]
+
+
+def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
+    """What is wrong with a `select`: nothing to choose on, or nothing left to report.
+
+    metric: by which the choice is made.
+    """
+    if select is None:
+        return
+    job, place = flight.job, select.places.get("by", select.place)
+    if select.by == "seeds" and len(job.seeds) < 2:
+        yield ValidationError(
+            "`by: seeds` chooses on a half of the seeds, and the job has one. Give it more.",
+            place,
+            code="invalid-selection",
+        )
+    if select.by == "exam":
+        names = [testenv.name for testenv in job.testenvs]
+        if len(names) < 2:
+            yield ValidationError(
+                "`by: exam` chooses on one testenv of the job and reports the others; it has one.",
+                place,
+                code="invalid-selection",
+            )
+        elif select.exam is not None and select.exam not in names:
+            hint = f"{closest(select.exam, names)} They are: {', '.join(names)}."
+            yield ValidationError(
+                f"'{select.exam}' is not a testenv of the job.{hint}",
+                select.places.get("exam", place),
+                code="unknown-reference",
+            )
+    metrics = (one for exam in job.testenvs for one in exam.metrics)
+    if select.by == "first_rounds" and any(one.url and one.of and one.name == metric for one in metrics):
+        told = f"`by: first_rounds` cuts score matrices, and '{metric}' of a `url` is computed of whole ones alone."
+        yield ValidationError(
+            f"{told} Sort by a score first, or bring it with a package.", place, code="invalid-selection"
+        )
+    if select.by == "validation" and flight.levels.get(metric) not in (None, "score"):
+        told = f"`by: validation` splits the samples of each test set, and '{metric}' is not a score of samples."
+        yield ValidationError(
+            f"{told} Sort by a score first, or choose by first_rounds, seeds or exam.", place, code="invalid-selection"
+        )
+
+
+def search_problems(flight: Preflight) -> Iterator[ValidationError]:
+    """What is wrong with `search`, and with ranges of hyperparameters, before anything is tried."""
+    job, spec = flight.job, flight.job.search
+    if spec is None:
+        for algorithm in job.algorithms:
+            for module in algorithm.modules:
+                for name in (name for name, values in module.grid if isinstance(values[0], Range)):
+                    place = next(iter(module.value_places.get(name, ())), module.places.get(name))
+                    told = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
+                    remedy = "Add `search: {name: random, trials: 50}` to the job, or write values."
+                    yield ValidationError(f"{told} from it. {remedy}", place, code="invalid-search")
+        return
+    if (contract := contract_of(job)).runs_cases:
+        who = f"algorithms under `contract: {contract.name}`"
+        told = f"a search stops and resumes cases after rounds, which {who} can't do"
+        yield ValidationError(
+            f"{told}. Take `search` out, and write values in the place of ranges.",
+            spec.place,
+            code="unsupported-by-contract",
+        )
+        return
+    searched = [algorithm for algorithm in job.algorithms if is_searched(algorithm)]
+    if not searched:
+        told = "`search` has nothing to search for: no hyperparameter of the job's algorithms has a range."
+        yield ValidationError(
+            f"{told} Write one, such as learning_rate: {{log_uniform: [1e-4, 1e-1]}}.",
+            spec.place,
+            code="invalid-search",
+        )
+    if find_spec("optuna") is None:
+        yield ValidationError(
+            "`search` needs the package optuna: pip install 'ianvs[search]'", spec.place, code="missing-package"
+        )
+    if job.only is not None or job.limit is not None:
+        told = "--only and --limit take a part of the cases, and a search goes by all of its trials."
+        yield ValidationError(
+            f"{told} Leave them out; `trials` says how many there are.", spec.place, code="conflicting-keys"
+        )
+    yield from _search_metric_problems(flight)
+    yield from select_problems(flight, spec.select, search_metric(job))
+    for algorithm in searched:
+        for role, name in job.references.items():
+            if name == algorithm.name:
+                told = f"'{name}' is the reference for {role}, of which there has to be one choice, and it has a range."
+                yield ValidationError(
+                    told, job.places.get(f"references.{role}", spec.place), code="invalid-reference-run"
+                )
+        if algorithm.name in job.published:
+            told = f"`published` of {algorithm.name} is of one setting, and a search would find another."
+            yield ValidationError(
+                f"{told} Take it out.",
+                next(iter(job.published[algorithm.name].values())).place,
+                code="invalid-published",
+            )
+
+
+def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
+    job, spec = flight.job, flight.job.search
+    assert spec is not None
+    name, place = search_metric(job), spec.places.get("metric", spec.place)
+    if wrong := _wrong_column(flight, "search goes by", name, "is not a metric of the testenv"):
+        yield ValidationError(wrong, place, code="unknown-column")
+        return
+    base, told = name.partition(" of ")[0], f"search goes by '{name}', which"
+    for exam in _without_column(flight, [name]):
+        yield ValidationError(
+            f"{told} the testenv {exam.name} does not ask for. Add it to its metrics.", place, code="missing-request"
+        )
+    if flight.levels.get(base) == "stream":
+        yield ValidationError(
+            f"{told} is of a whole stream, and trials pause within it. Name a score.", place, code="invalid-search"
+        )
+    if flight.levels.get(base) == "system":
+        remedy = "Name a score, or what is computed from one, such as accuracy."
+        yield ValidationError(
+            f"{told} says what a case costs, not what it is worth. {remedy}", place, code="invalid-search"
+        )
+    metrics = [one for exam in job.testenvs for one in exam.metrics if one.name == base]
+    if any(one.of is not None and one.url is not None for one in metrics):
+        why = "is given by `url` and works on a score matrix: it can be computed for whole cases only"
+        yield ValidationError(
+            f"{told} {why}. Search by a score, or bring it with a package.", place, code="invalid-search"
+        )
+    if any(need in ROLES for one in metrics for need in metric_header(one).needs):
+        remedy = f"Search by a score, and keep '{name}' for the winner."
+        yield ValidationError(f"{told} needs reference runs for every trial. {remedy}", place, code="invalid-search")
