@@ -71,6 +71,11 @@ def _without_column(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec
     return [exam for exam, columns in both if not any(columns_named(name, columns) for name in names)]
 
 
+def rank_select_problems(flight: Preflight) -> Iterator[ValidationError]:
+    """What is wrong with `select` of the leaderboard."""
+    yield from select_problems(flight, flight.job.rank.select, flight.job.rank.sort_by[0][0])
+
+
 def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
     """What is wrong with a `select`: nothing to choose on, or nothing left to report.
 

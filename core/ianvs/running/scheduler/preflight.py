@@ -265,9 +265,7 @@ FILES: tuple[Check, ...] = (
     Check(checks.scenario_problems),
     Check(checks.metric_problems),  # an author's file: a second in another process, once
     Check(column_checks.sort_problems, stands_on_others=True),
-    Check(
-        lambda p: column_checks.select_problems(p, p.job.rank.select, p.job.rank.sort_by[0][0]), stands_on_others=True
-    ),
+    Check(column_checks.rank_select_problems, stands_on_others=True),
     Check(column_checks.search_problems, stands_on_others=True),
     Check(column_checks.published_problems, stands_on_others=True),
     Check(checks.quantity_problems, stands_on_others=True),

@@ -79,7 +79,7 @@ def test_a_reference_has_no_range(tmp_path: Path) -> None:
 def test_without_optuna_the_remedy_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Path], object]
 ) -> None:
-    monkeypatch.setattr("ianvs.running.scheduler.checks.find_spec", lambda name: None)
+    monkeypatch.setattr("ianvs.running.scheduler.column_checks.find_spec", lambda name: None)
     found = errors_of(call, searched_job(tmp_path, "{name: tpe, trials: 1}"))
     assert [code for code, _ in found] == ["missing-package"]
 
