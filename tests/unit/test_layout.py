@@ -25,5 +25,17 @@ def test_the_twelve_shapes_of_a_case_are_those_that_the_architecture_lists() -> 
     rows = [line for line in text.splitlines() if line.startswith("| ") and line[2:4].strip().isdigit()]
     shapes = [name for row in rows for name in edited(row.split("|")[2], "`", "", " ", "").split(",")]
     assert len(rows) == 12
+    _require_classes(shapes)
+
+
+def test_a_prediction_takes_the_six_forms_to_a_cell_that_the_architecture_lists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    table = text.partition("| form | what it is | made in |")[2].partition("\n\n")[0]
+    forms = re.findall(r"^\| `(\w+)`", table, re.M)
+    assert len(forms) == 6
+    _require_classes(forms)
+
+
+def _require_classes(names: list[str]) -> None:
     sources = "\n".join(path.read_text() for path in Path(ianvs.__file__).parent.rglob("*.py"))
-    assert [shape for shape in shapes if not re.search(rf"^class {shape}\b", sources, re.M)] == []
+    assert [name for name in names if not re.search(rf"^class {name}\b", sources, re.M)] == []
