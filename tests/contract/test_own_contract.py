@@ -53,7 +53,7 @@ def test_it_runs_its_cases_and_what_it_tells_is_ranked(job: Path, tmp_path: Path
     R = plain.matrices["accuracy"].R
     assert R.shape == (3, 3) and R[-1].mean() == pytest.approx(plain.metrics["accuracy"])
     assert [round_.name for round_ in plain.rounds[1:]] == list(plain.round_names)
-    assert plain.rounds[-1].peak_memory_bytes and plain.rounds[1].train_samples == 1438
+    assert plain.rounds[-1].peak_memory_bytes is not None and plain.rounds[1].train_samples == 1438
     assert plain.warnings == ("contract functions",)
     frame = pd.read_csv(tmp_path / "ws" / "own_contract" / "rank" / "all_rank.csv")
     assert list(frame.columns[:3]) == ["Rank", "Algorithm", "accuracy"] and "url" not in frame

@@ -268,7 +268,7 @@ def test_predictions_of_the_wrong_length_are_refused_with_the_remedy(tmp_path: P
 @pytest.mark.slow
 def test_every_case_records_what_it_cost_and_with_what_it_ran(tmp_path: Path) -> None:
     [found, *_] = ianvs.run(write_job(tmp_path))
-    assert all(round_.train_seconds > 0 and round_.peak_memory_bytes for round_ in found.rounds[1:])
+    assert all(round_.train_seconds > 0 and round_.peak_memory_bytes is not None for round_ in found.rounds[1:])
     assert all(round_.model_bytes for round_ in found.rounds[1:])
     assert {"python", "packages", "git", "cpu", "threads", "device"} <= set(found.provenance)
 
