@@ -9,7 +9,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -49,16 +49,33 @@ Examines continual-learning algorithms and ranks them.
   ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
 """
 
+GROUPS: Mapping[str, str] = {
+    "run validate prepare plan exam": "ianvs.cli.run_command:add_commands",
+    "status logs prune report": "ianvs.cli.stored_commands:add_commands",
+    "new": "ianvs.cli.installed_commands:add_new",
+    "list show": "ianvs.cli.installed_commands:add_list",
+    "compare merge history": "ianvs.cli.stored_commands:add_comparing",
+    "jobs migrate": "ianvs.cli.installed_commands:add_jobs",
+    "examples": "ianvs.cli.ianvs_examples.examples_command:add_examples",
+    "metrics": "ianvs.cli.installed_commands:add_metrics",
+    "schema": "ianvs.cli.installed_commands:add_schema",
+    "export": "ianvs.cli.stored_commands:add_export",
+    "cache": "ianvs.cli.stored_commands:add_cache",
+    "doctor": "ianvs.cli.installed_commands:add_doctor",
+    "dataset": "ianvs.testenv.datasets.dataset_command:add_commands",
+    "completion": "ianvs.cli.completion_command:add_commands",
+}
+"""Commands in the order of the help, and what adds them to a parser. It is imported when one of them is called."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status: 0 good, 1 a case failed or got worse, 2 wrong input, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     write_what_can_be_written()
-    parser = _command_line()
     if not given:
-        parser.print_help()
+        command_line().print_help()
         return 2
-    options = _parsed(parser, given)
+    options = _parsed(given)
     if "numpy" not in sys.modules:
         # Our own sums are small: more threads of numpy's library would only wait for work, which costs a report of
         # thousands of cases a tenth of its time. Engines give cases as many as the job says.
@@ -94,21 +111,21 @@ def _import_api() -> None:
             gc.freeze()
 
 
-def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
+def _parsed(given: list[str]) -> argparse.Namespace:
     """What was asked for; SystemExit, with what to type instead, for what is not understood."""
-    commands = subparsers_of(parser)
+    names = " ".join(GROUPS).split()
     first = given[0]
-    if first.startswith("-"):
-        own = [spelling for action in parser._actions for spelling in action.option_strings]
-        if first not in own:
+    if first in ("-h", "--help", "--version"):
+        parser = command_line()
+    else:
+        if first not in names:
+            if not (first.startswith("-") or Path(first).exists() or first in shipped_jobs()):
+                command_line().command_unknown(first, dict.fromkeys(names))
             given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
-    elif first not in commands:
-        if not Path(first).exists() and first not in shipped_jobs():
-            parser.command_unknown(first, commands)
-        given.insert(0, "run")
+        parser = command_line(given[0])
     options, unknown = parser.parse_known_args(given)
     if unknown:
-        asked = commands[given[0]]
+        asked = subparsers_of(parser)[given[0]]
         for word in given[1:]:
             inner = subparsers_of(asked).get(word)
             asked = asked if inner is None else inner
@@ -132,26 +149,13 @@ def _job(options: argparse.Namespace) -> Path:
     return Path(JOB_FILE)
 
 
-def _command_line() -> Parser:
-    from ianvs.cli import completion_command, installed_commands, run_command, stored_commands
-    from ianvs.cli.ianvs_examples.examples_command import add_examples
-    from ianvs.testenv.datasets.dataset_command import add_commands
-
+def command_line(command: str = "") -> Parser:
+    """The parser of all commands, or of `command` and those of its group."""
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"ianvs {version('ianvs')}", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    run_command.add_commands(commands)
-    stored_commands.add_commands(commands)
-    installed_commands.add_new(commands)
-    installed_commands.add_list(commands)
-    stored_commands.add_comparing(commands)
-    installed_commands.add_jobs(commands)
-    add_examples(commands)
-    installed_commands.add_metrics(commands)
-    installed_commands.add_schema(commands)
-    stored_commands.add_export(commands)
-    stored_commands.add_cache(commands)
-    installed_commands.add_doctor(commands)
-    add_commands(commands)
-    completion_command.add_commands(commands, parser)
+    for names, where in GROUPS.items():
+        if not command or command in names.split():
+            module, _, name = where.partition(":")
+            getattr(importlib.import_module(module), name)(commands)
     return parser

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from ianvs.base.package import shipped_jobs
@@ -19,14 +18,16 @@ _SHELLS = {
 _JOB = ("-f", "--file", "--from")  # what is followed by a job, or a file
 
 
-def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.ArgumentParser) -> None:
+def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     about = "print a script that completes commands and options in a shell"
-    parser = add_command(commands, "completion", about, partial(_completion, whole))
+    parser = add_command(commands, "completion", about, _completion)
     parser.add_argument("shell", choices=tuple(_SHELLS), help="; ".join(_SHELLS.values()))
 
 
-def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    words = {path: _words(path, parser) for path, parser in _commands(whole, ())}
+def _completion(options: argparse.Namespace) -> int:
+    from ianvs.cli.command_line import command_line
+
+    words = {path: _words(path, parser) for path, parser in _commands(command_line(), ())}
     if options.shell == "zsh":
         print("autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit")
     script = _fish if options.shell == "fish" else _bash
