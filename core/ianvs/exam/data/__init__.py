@@ -21,10 +21,10 @@ from ianvs.exam.data.fingerprint import files_fingerprint
 from ianvs.exam.data.handed_files import check_handed, handed_fingerprint
 from ianvs.exam.data.large_tables import (
     is_large,
-    keep_encoded,
+    keep_pictures,
     keep_table,
-    kept_encoded,
     kept_fingerprint,
+    kept_pictures,
     load_large,
     table_key,
 )
@@ -140,14 +140,14 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, k
     """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
 
     So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. known: the fingerprint of
-    the samples, as it was planned: pictures that stay encoded are not looked for again, but held against it as they
-    are read.
+    the samples, as it was planned: files of pictures are not looked at again. Those that stay encoded are held against
+    it as they are read.
     """
     share = 1.0 if spec.backbone is None else 0.2
-    dataset = None if known is None or spec.backbone is not None else kept_encoded(spec, known, cache_dir)
+    dataset = None if known is None or spec.backbone is not None else kept_pictures(spec, known, cache_dir)
     if dataset is None:
         dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
-        keep_encoded(dataset, spec, cache_dir)
+        keep_pictures(dataset, spec, cache_dir)
     dataset = encoded(dataset, spec, cache_dir, slice_of(progress, share, 1.0))
     if progress is not None:
         progress(1.0)

@@ -95,7 +95,7 @@ def keep_table(
         else:
             write_memo(_memo(key, cache_dir), fingerprint)
     if form == "files" and stays_encoded(parts, spec) and not only_numbers(parts, spec):  # else all are decoded first
-        keep_encoded(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
+        keep_pictures(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
     return fingerprint
 
 
@@ -156,16 +156,22 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
         entry(cache_dir, key, fill)
 
 
-def keep_encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
-    """Keep a dataset whose pictures stay encoded, for cases that know its fingerprint."""
-    if encoded_in(dataset.train.x) is not None:
+def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
+    """Keep a dataset of picture files, encoded or decoded, for cases that know its fingerprint."""
+    parts = (dataset.train, dataset.test)
+    of_files = all(encoded_in(one.x) is not None or _entry_of(one.x, cache_dir) is not None for one in parts)
+    others = [value for one in parts for name, value in vars(one).items() if name not in _COLUMNS]
+    if of_files and not any(value is not None for value in others):
         keep_dataset(dataset, _files(spec, dataset.fingerprint), cache_dir)
 
 
-def kept_encoded(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    """What `keep_encoded` kept: each file is looked at when it is read, not here."""
+def kept_pictures(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
+    """What `keep_pictures` kept. Files of pictures that stay encoded are looked at when they are read, not here."""
     found = kept_dataset(_files(spec, fingerprint), cache_dir)
-    return None if found is None or encoded_in(found.train.x) is None else found
+    if found is None:
+        return None
+    x = found.train.x
+    return found if encoded_in(x) is not None or _entry_of(x, cache_dir) is not None else None
 
 
 def kept_facts(key: str, cache_dir: Path) -> dict[str, Any] | None:
@@ -182,6 +188,9 @@ def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
     facts = kept_facts(key, cache_dir)
     if facts is None:
         return None
+    for used in {key, *(file.partition("/")[0] for file in facts["pictures"].values())}:
+        with suppress(OSError):  # when it was used last, for `ianvs cache`
+            os.utime(cache_dir / used)
     train, test = (_part(cache_dir / key, part, facts["pictures"], cache_dir) for part in PARTS)
     kept = {name: facts[name] for name in _FACTS}
     kept |= {name: tuple(facts[name]) for name in ("classes", "notes")}
