@@ -25,7 +25,7 @@ def test_everything_is_listed_with_its_size_and_age(workspace, capsys):
     said = capsys.readouterr().out
     assert said.count("decoded pictures") == 2
     assert " 0.0 days" in said
-    assert re.search(r"ws/cache: 2\b", said.splitlines()[-1])
+    assert re.search(r"ws/cache: 3\b", said.splitlines()[-1])
 
 
 def test_what_is_old_is_shown_first_and_removed_when_that_is_said(workspace, capsys):
