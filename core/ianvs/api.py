@@ -14,7 +14,7 @@ from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, sh
 from ianvs.base.garbage import not_collecting
 from ianvs.base.package import job_path
 from ianvs.config import load_job
-from ianvs.config.load import dialect_of_job
+from ianvs.config.load import read_job
 from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec
 from ianvs.exam.scenarios import Exam, open_exam
@@ -280,9 +280,8 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
     Plugins stay where they are, unchanged. Raises ConfigError for errors in the job, and
     IanvsError if the job is in our format already, or a file would be replaced.
     """
-    dialect = dialect_of_job(job_path(Path(path)), Path(root) if root is not None else None)
     folder = Path(out).absolute()
-    files = dialect.migrated(folder)
+    files = read_job(job_path(Path(path)), Path(root) if root is not None else None).migrated(folder)
     if not files:
         raise IanvsError(
             f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.", code="no-effect"

@@ -115,6 +115,33 @@ def test_keys_that_it_has_no_part_in_are_told(job: Path, tmp_path: Path, monkeyp
     assert recorded(warnings) == [("no-effect", "testenv.yaml:4:11")]
 
 
+@pytest.mark.parametrize(
+    ("name", "pairs", "error"),
+    [
+        (
+            "benchmarkingjob.yaml",
+            ("  rank:", "  search: {name: random, trials: 2}\n  rank:"),
+            "benchmarkingjob.yaml:11:3",
+        ),
+        ("testenv.yaml", ("  metrics:", "  prequential: true\n  metrics:"), "testenv.yaml:4:16"),
+        (
+            "algorithm.yaml",
+            ("contract: functions", "contract: functions\n  python: ./interpreter"),
+            "algorithm.yaml:3:3",
+        ),
+    ],
+    ids=["search", "prequential", "python"],
+)
+def test_keys_that_would_change_what_a_case_does_are_refused(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, pairs: tuple[str, str], error: str
+) -> None:
+    change(job, name, *pairs)
+    job.with_name("interpreter").symlink_to(sys.executable)
+    monkeypatch.chdir(job.parent)
+    found = errors_of(ianvs.validate, job.name, workspace=tmp_path / "ws")
+    assert found == [("unsupported-by-contract", error)]
+
+
 def test_algorithms_of_two_contracts_in_one_job_are_refused(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job.with_name("native.yaml").write_text(NATIVE)
     change(job, job.name, "  rank:", "      - {name: finetune, url: ./native.yaml}\n  rank:")

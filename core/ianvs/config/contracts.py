@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ianvs.base.entry_points import installed, whose
 from ianvs.base.errors import Location, PluginError, ValidationError
-from ianvs.config.dialect import Dialect
 from ianvs.config.models.contract_name import GROUP, NATIVE, contract_names
 from ianvs.config.paths import Lookup
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
@@ -25,6 +24,7 @@ from ianvs.config.strict_yaml import Document
 
 if TYPE_CHECKING:
     from ianvs.base.types import CaseResult, Measure, RoundResult  # numpy, which nobody needs who only reads files
+    from ianvs.config.reading import Reading
 
 Matrix = Sequence[Sequence[float | None]]
 Table = Sequence[tuple[str, str, str]]
@@ -67,6 +67,8 @@ class ContractCase:
 class ContractResult:
     """What came of a case, in plain data. scores: by the metric's name, a number, a text, or None for no value.
 
+    dataset: what its data are called; None: as the testenv has it.
+
     rounds: what each cost, from the one before training on. R: [k][j] the score `metric` on part j after round k + 1;
     untrained: [j] before the first; None is "not evaluated". matrices: further ones, by name. measures: what the
     numbers in `rounds` mean. test_labels: whether the plugin was given them. warnings, notes: marks of its row.
@@ -82,26 +84,30 @@ class ContractResult:
     test_labels: bool = False
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
+    dataset: str | None = None
 
 
 class Contract:
-    """Derive from it, and define `name`, `run` and `score`; for all else there is a default.
+    """Another plugin API: it runs its cases itself, in its own order of calls, and says what their result is.
 
-    name: what files call it. runs_cases: it examines its plugins itself, in its own order of calls, and nothing of an
-    exam is kept.
+    Derive from it, and define `name` (what files call it), `run` and `score`; for all else there is a default.
     """
 
     name: ClassVar[str]
-    runs_cases: ClassVar[bool] = True
     adapter: ClassVar[str | None] = None
     apart: ClassVar[bool] = False
 
     # --- read -----------------------------------------------------------------------------------------------------
 
-    def dialect(self, job: Document, lookup: Lookup) -> Dialect | None:
-        """How the files of a job are read; None: it is not under this contract, or in our own form.
+    def reading(self, job: Document, lookup: Lookup) -> Reading | None:
+        """What reads the files of a job in a form of this contract's own; None: they are not in that form.
 
-        lookup: of the job's file. Raises ConfigError where algorithms of another contract are among its own.
+        Args:
+            job: The job's file as it is written.
+            lookup: How paths in this file are resolved.
+
+        Raises:
+            ConfigError: Algorithms of another contract are among its own.
         """
         return None
 
@@ -115,12 +121,8 @@ class Contract:
 
     # --- check ----------------------------------------------------------------------------------------------------
 
-    def data_problems(self, job: JobSpec) -> Iterable[ValidationError] | None:
-        """What is wrong with the data; None: they are ours to check."""
-        return None
-
     def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
-        """What is wrong with what the files say, beyond their form; only files are looked at."""
+        """What is wrong with what the job's files say, beyond their form; nothing but files is read."""
         return ()
 
     def code_problems(self, job: JobSpec) -> Iterable[ValidationError]:
@@ -175,7 +177,6 @@ class Native(Contract):
     """
 
     name = NATIVE
-    runs_cases = False
 
     def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
         if job.rank.style != NATIVE:
@@ -222,9 +223,20 @@ def contract_named(name: str) -> Contract:
         ) from error
 
 
+def runner_named(name: str) -> Contract | None:
+    """The contract of this name if it runs its cases itself; None: `ianvs.running` does."""
+    contract = contract_named(name)
+    return None if isinstance(contract, Native) else contract
+
+
+def runner_of(job: JobSpec) -> Contract | None:
+    """What runs the cases of the job, in the place of `ianvs.running`; None: that does."""
+    return runner_named(job.algorithms[0].contract)
+
+
 def contract_of(job: JobSpec) -> Contract:
     """That of its algorithms; of those that core examines our own, whatever makes plugins of them."""
-    return contract_named(_side(job.algorithms[0].contract))
+    return runner_of(job) or _NATIVE
 
 
 def common_contract(names: Iterable[str]) -> str:
@@ -234,7 +246,7 @@ def common_contract(names: Iterable[str]) -> str:
 
 
 def _side(name: str) -> str:
-    return name if contract_named(name).runs_cases else NATIVE
+    return NATIVE if runner_named(name) is None else name
 
 
 @dataclass(frozen=True)

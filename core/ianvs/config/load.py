@@ -9,10 +9,8 @@ from typing import Any
 
 from ianvs.base.errors import ConfigError, ValidationError, closest
 from ianvs.config.contracts import common_contract, contracts, mixed
-from ianvs.config.dialect import Dialect
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
-from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.class_tree import class_tree
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
@@ -20,7 +18,7 @@ from ianvs.config.overrides import Override, sorted_out
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
-from ianvs.config.strict_yaml import Document, Step, Steps
+from ianvs.config.strict_yaml import Document, Steps
 
 
 def load_job(
@@ -58,11 +56,11 @@ def load_job(
         assert document is not None
         algorithms_place = document.key_place(("benchmarkingjob", "test_object", "algorithms"))
         reading.problems.append(ValidationError(said, algorithms_place, code="mixed-contracts"))
-    told = list(reading.dialect.problems())
-    deferred = [problem for problem in told if not problem.warning]
+    rewriting = list(reading.rewriting_problems())
+    deferred = [problem for problem in rewriting if not problem.warning]
     if reading.problems or not (job and testenvs):
         raise ConfigError(_in_order(reading.problems + deferred, reading.files))
-    if job.working_directory and reading.dialect.working_directory is None:
+    if job.working_directory and reading.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
         reading.warnings.append(ValidationError(message, job.places["working_directory"], code="no-effect"))
     contract = common_contract(algorithm.contract for algorithm in algorithms)
@@ -88,38 +86,34 @@ def load_job(
         published={link.name: link.published for link in job.test_object.algorithms if link.published},
         overrides=tuple(reading.overrides),
         plans_references=job.references != "none",
-        working_directory=reading.dialect.working_directory,
+        working_directory=reading.working_directory,
         problems=tuple(_in_order(deferred, reading.files)),
-        warnings=tuple(_in_order([*reading.warnings, *(one for one in told if one.warning)], reading.files)),
-        unexpanded_paths=reading.dialect.lookup.unexpanded_paths,
+        warnings=tuple(_in_order([*reading.warnings, *(one for one in rewriting if one.warning)], reading.files)),
+        unexpanded_paths=reading.lookup.unexpanded_paths,
     )
 
 
 def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tuple[Reading, Document | None]:
-    """The job's file, read in the dialect of its algorithms' contract."""
-    reading = Reading(Dialect(Lookup(file.parent, Path.cwd(), variables, root=Path.cwd() / root if root else None)))
+    """The job's file, read in the form that it has."""
+    reading = Reading(Lookup(file.parent, Path.cwd(), variables, root=Path.cwd() / root if root else None))
     document = reading.open(file)
     if document is None:
         return reading, None
     for contract in contracts():
-        if (dialect := contract.dialect(document, reading.dialect.lookup)) is not None:
-            reading = Reading(dialect)
-            return reading, reading.open(file)
+        if (theirs := contract.reading(document, reading.lookup)) is not None:
+            return theirs, theirs.open(file)
     return reading, document
 
 
-def dialect_of_job(path: Path, root: Path | None = None) -> Dialect:
-    """What was made of the files of a job in the form of another contract, to be written down in ours.
-
-    Raises ConfigError for what no change can mend.
-    """
+def read_job(path: Path, root: Path | None = None) -> Reading:
+    """Read all files of the job at `path`, if they have a form of their own; else its own file. Raises ConfigError."""
     reading, document = _opened(path.absolute(), root, os.environ)
-    if type(reading.dialect) is not Dialect:
+    if type(reading) is not Reading:
         reading.validated(document, "benchmarkingjob", JobFile)
         _linked(reading, document)
     if reading.problems:
         raise ConfigError(_in_order(reading.problems, reading.files))
-    return reading.dialect
+    return reading
 
 
 def files_of_job(path: Path) -> list[Path]:
@@ -128,7 +122,7 @@ def files_of_job(path: Path) -> list[Path]:
     Raises ConfigError if the job's file itself can't be read.
     """
     file = path.absolute()
-    reading = Reading(Dialect(Lookup(file.parent, Path.cwd(), os.environ)))
+    reading = Reading(Lookup(file.parent, Path.cwd(), os.environ))
     document = reading.open(file)
     if document is None:
         raise ConfigError(reading.problems)
@@ -144,12 +138,11 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
 
 
 def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
-    dialect = reading.dialect
     for link in one_or_several(document.data, "benchmarkingjob", "testenv"):
         source = reading.overridden(reading.follow(document, link), "testenv")
-        given = reading.validated(source, "testenv", dialect.testenv_model, document.value_place(link))
-        if source and given:
-            exam = replace(dialect.testenv(given), file=source.file)
+        exam = reading.testenv(source, document.value_place(link)) if source else None
+        if source and exam:
+            exam = replace(exam, file=source.file)
             path: Steps = ("testenv", "dataset", "hierarchy")
             linked = reading.follow(source, path) if isinstance(at(source.data, *path), str) else source
             if at(source.data, *path) is not None and linked is not None:
@@ -168,35 +161,17 @@ def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
 
 
 def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:
-    dialect = reading.dialect
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
         link = (*path, "url")
         linked = reading.follow(document, link)
-        given = reading.validated(linked, "algorithm", dialect.algorithm_model, document.value_place(link))
-        constants = _constants(reading, linked) if linked else {}
-        if linked and given:
-            algorithm = dialect.algorithm(given)
-            modules = [module.with_constants(constants.get(i, ())) for i, module in enumerate(algorithm.modules)]
-            if dialect.base_model_first:
-                modules.sort(key=lambda module: module.type != "basemodel")
+        algorithm = reading.algorithm(linked, document.value_place(link)) if linked else None
+        if linked and algorithm:
             yield replace(
                 algorithm,
                 name=algorithm.name or at(entry, "name"),
                 file=linked.file,
-                modules=tuple(modules),
                 place=document.value_place((*path, "name")),
             )
-
-
-def _constants(reading: Reading, document: Document) -> dict[Step, list[Document]]:
-    """The files of `other_hyperparameters` by the position of the module."""
-    found: dict[Step, list[Document]] = {}
-    for path, _ in entries(document.data, "algorithm", "modules"):
-        for where, name, grid in grids(document.data, path):
-            if name == OTHER_HYPERPARAMETERS and isinstance(at(grid, "values"), list):
-                files = [reading.constants(document, link) for link, _ in entries(document.data, *where, "values")]
-                found[path[-1]] = [file for file in files if file]
-    return found
 
 
 def _override_problems(jobs: int | None, device: str | None) -> Iterator[ValidationError]:

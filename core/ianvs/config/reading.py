@@ -8,14 +8,14 @@ from typing import TypeVar
 import pydantic
 
 from ianvs.base.errors import ConfigError, Location, ValidationError, closest
-from ianvs.config.dialect import Dialect
 from ianvs.config.messages import home_of, problems_of, slip_problem
-from ianvs.config.models import FILE_KINDS
-from ianvs.config.models.base import at, described, entries, one_or_several
+from ianvs.config.models import FILE_KINDS, AlgorithmSpec, TestEnvSpec
+from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
+from ianvs.config.models.base import at, described, entries
 from ianvs.config.models.form import Spec
 from ianvs.config.overrides import Override, overridden
 from ianvs.config.paths import Lookup, neighbour
-from ianvs.config.strict_yaml import Document, Steps, read
+from ianvs.config.strict_yaml import Document, Step, Steps, read
 
 Model = TypeVar("Model", bound=Spec)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
@@ -23,9 +23,18 @@ _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "al
 
 @dataclass
 class Reading:
-    """What has been read so far. Each file is read once, however many links lead to it."""
+    """What has been read so far. Each file is read once, however many links lead to it.
 
-    dialect: Dialect
+    A contract whose files have a form of their own derives its `Reading` from this one, which reads them as they are.
+
+    Attributes:
+        lookup: How paths in the job's file are resolved.
+        working_directory: The folder that processes of plugins work in; None where the files don't say.
+        problems: Errors that prevent a `JobSpec`.
+    """
+
+    lookup: Lookup
+    working_directory: Path | None = None
     problems: list[ValidationError] = field(default_factory=list)
     warnings: list[ValidationError] = field(default_factory=list)
     overrides: list[Override] = field(default_factory=list)
@@ -38,16 +47,26 @@ class Reading:
 
     def lookup_of(self, document: Document) -> Lookup:
         """How paths written in `document` are resolved."""
-        return replace(self.dialect.lookup, folder=document.file.parent)
+        return replace(self.lookup, folder=document.file.parent)
+
+    def read(self, file: Path) -> Document:
+        """The document in `file`. Raises ConfigError."""
+        return read(file)
+
+    def rewriting_problems(self) -> Iterator[ValidationError]:
+        """Warnings about what was read otherwise than it is written, and errors that prevent a run only."""
+        return iter(())
+
+    def migrated(self, folder: Path) -> dict[Path, str]:
+        """{file below `folder`: its text} of the job's files in the native form; {} where they have it already."""
+        return {}
 
     def open(self, file: Path, link: Location | None = None) -> Document | None:
         """The document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""
         if file not in self._documents:
             self._documents[file] = None
             try:
-                document = read(file)
-                document = self.dialect.rewritten(document, self.lookup_of(document), self._metrics)
-                self._documents[file] = document
+                document = self._documents[file] = self.read(file)
                 self.problems += document.problems
             except ConfigError as error:
                 for problem in error.problems:
@@ -68,12 +87,6 @@ class Reading:
         except ConfigError as error:
             self.problems += error.problems
             return None
-
-    def _metrics(self, job: Document) -> list[str]:
-        """The names that the testenvs of a job list."""
-        found = [self.follow(job, link) for link in one_or_several(job.data, "benchmarkingjob", "testenv")]
-        metrics = [metric for file in found if file for _, metric in entries(file.data, "testenv", "metrics")]
-        return [name for metric in metrics if isinstance(name := at(metric, "name"), str)]
 
     def follow(self, document: Document, path: Steps) -> Document | None:
         """The document that the text at `path` leads to; what is no text there is a problem of its model."""
@@ -111,7 +124,31 @@ class Reading:
         self.warnings += [slip_problem(slip, document, kind) for slip in validated.remarks(section)]
         return validated.placed(document, (kind,))
 
-    def constants(self, document: Document, path: Steps) -> Document | None:
+    def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:
+        """The test environment in `document`; None if anything is wrong with it."""
+        return self.validated(document, "testenv", TestEnvSpec, link)
+
+    def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
+        """The algorithm in `document`, its base model first; None if anything is wrong with it."""
+        algorithm = self.with_constants(document, self.validated(document, "algorithm", AlgorithmSpec, link))
+        if algorithm is None:
+            return None
+        return replace(algorithm, modules=tuple(sorted(algorithm.modules, key=lambda each: each.type != "basemodel")))
+
+    def with_constants(self, document: Document, algorithm: AlgorithmSpec | None) -> AlgorithmSpec | None:
+        """`algorithm` with the constants in the files that the modules in `document` name."""
+        files: dict[Step, list[Document]] = {}
+        for path, _ in entries(document.data, "algorithm", "modules"):
+            for where, name, grid in grids(document.data, path):
+                if name == OTHER_HYPERPARAMETERS and isinstance(at(grid, "values"), list):
+                    links = [link for link, _ in entries(document.data, *where, "values")]
+                    files[path[-1]] = [file for link in links if (file := self._constants(document, link))]
+        if algorithm is None:
+            return None
+        modules = (module.with_constants(files.get(n, ())) for n, module in enumerate(algorithm.modules))
+        return replace(algorithm, modules=tuple(modules))
+
+    def _constants(self, document: Document, path: Steps) -> Document | None:
         """The file of constants that the text at `path` leads to."""
         text = at(document.data, *path)
         if not isinstance(text, str):

@@ -37,13 +37,13 @@ _READS_JSON = "pycocotools"
 _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
 
-def data_problems(job: JobSpec) -> Iterator[ValidationError]:
+def _data_problems(job: JobSpec) -> Iterator[ValidationError]:
     """What is wrong with the files of samples that the paradigms read."""
-    from ianvs.exam import data
     from ianvs.kubeedge import datafiles
+    from ianvs.kubeedge.plugin_files import file_problems
 
     for exam in job.testenvs:
-        yield from (found := data.check_handed(_read(job, exam)))
+        yield from (found := file_problems(_read(job, exam)))
         for source in _read(job, exam) if not found and not exam.settings.if_mode_llm else ():
             if source.form in ("jsonl", "metadata"):  # of others only the plugin knows what they have to hold
                 try:
@@ -61,7 +61,7 @@ def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
 
 
 def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv."""
+    """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv, and with the data."""
     for algorithm in job.algorithms:
         if (name := algorithm.paradigm.name) in PRIVATE_PARADIGMS:
             why = f"'{name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
@@ -74,6 +74,7 @@ def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
                 yield ValidationError(message, _place(module), code="missing-key")
         for exam in job.testenvs:
             yield from _between(algorithm, exam)
+    yield from _data_problems(job)
 
 
 def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[ValidationError]:

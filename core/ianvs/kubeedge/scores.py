@@ -121,6 +121,7 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
         test_labels=outcome["handed_test_labels"],
         warnings=warnings,
         notes=outcome["notes"],
+        dataset="",
     )
 
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ianvs.base.secrets import hide_secrets
-from ianvs.config.contracts import contract_named
 from ianvs.config.spec import JobSpec
 from ianvs.exam import data
 from ianvs.exam.data.doubts import SHARED
-from ianvs.exam.metrics.registry import find
+from ianvs.exam.metrics.registry import find, metric_header
 from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results
@@ -81,7 +80,7 @@ def _exams(job: JobSpec) -> Iterator[Note]:
             text = f"Each seed takes an exam of its own{where} ({options}), the same for all algorithms."
             yield Note("data", text, about="testenv")
         for metric in exam.metrics:
-            if metric.url is not None and find(metric.name) and not contract_named(exam.contract).runs_cases:
+            if metric.url is not None and find(metric.name) and metric_header(metric).level != "reported":
                 text = (
                     f"'{metric.name}' is computed by {Path(metric.url).name}, and is not ianvs's metric of that name."
                 )

@@ -6,7 +6,7 @@ import pytest
 
 from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
-from ianvs.kubeedge.yaml.kubeedge_dialect import contract_of, is_ianvs_plugin
+from ianvs.kubeedge.yaml.kubeedge_reading import contract_of, is_ianvs_plugin
 from tests.checkout import ALGORITHM, TESTENV, Checkout
 from tests.edits import edited
 from tests.errors import errors_of, located, recorded
@@ -31,7 +31,7 @@ def test_a_job_of_a_checkout_is_found_from_anywhere_and_its_root_with_it(checkou
     assert job.working_directory == checkout.root
     assert algorithm.contract == "ianvs"
     assert [module.url for module in algorithm.modules] == [str(checkout.basemodel)]
-    assert testenv.dataset.handed_as == "paths"
+    assert testenv.dataset.source == "ianvs.kubeedge.plugin_files:PluginFiles"
     assert [(source.path, source.form) for source in testenv.dataset.train] == [
         (checkout.root / "dataset/train.txt", "txt")
     ]

@@ -50,8 +50,8 @@ class SourceSpec:
     """One file or folder of samples."""
 
     path: Path
-    # "index": a list of samples; "data": the samples themselves (npz, csv, jsonl, a folder of class folders). Of files
-    # that are handed out as paths, who reads them: "txt", "csv", "json", "jsonl", "metadata", or "" for nobody.
+    # "index": a list of samples; "data": the samples themselves (npz, csv, jsonl, a folder of class folders). A named
+    # source may have others.
     form: str
     domain: str | None = None  # the domain of all its samples, where the file names one per path
     place: Location | None = field(default=None, compare=False, repr=False)
@@ -231,8 +231,7 @@ class DatasetSpec(PlacedSpec):
     options: Options = field(default_factory=dict)  # of a named source, checked by it
     train: Annotated[tuple[SourceSpec, ...], NoKey] = ()
     test: Annotated[tuple[SourceSpec, ...], NoKey] = ()
-    # "paths": `contract: ianvs`; learners are given what the files say, and nothing is decoded.
-    handed_as: Annotated[Literal["arrays", "paths"], NoKey] = "arrays"
+    source: Annotated[str | None, NoKey] = None  # "module:Class" of a named source that no entry point names
 
     def __post_init__(self, *given: tuple[SourceSpec, ...]) -> None:
         object.__setattr__(self, "train", sum(given[0::2], self.train))

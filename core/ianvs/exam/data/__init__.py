@@ -18,7 +18,6 @@ from ianvs.exam.data.doubts import doubts_of, find_doubts
 from ianvs.exam.data.encoded_pictures import try_pictures
 from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.fingerprint import files_fingerprint
-from ianvs.exam.data.handed_files import check_handed, handed_fingerprint
 from ianvs.exam.data.large_tables import (
     is_large,
     keep_pictures,
@@ -41,7 +40,6 @@ __all__ = [
     "Samples",
     "Source",
     "SourceError",
-    "check_handed",
     "checked",
     "doubts_of",
     "find_doubts",
@@ -124,9 +122,7 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
     """
     if samples is not None:
         return encoded_fingerprint(samples, spec, cache_dir)
-    if spec.handed_as == "paths":
-        samples = handed_fingerprint(spec, cache_dir)
-    elif spec.url is not None:
+    if spec.url is not None:
         samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
     elif spec.name is not None:
         samples = named_source(spec).fingerprint(spec, cache_dir)
@@ -174,11 +170,6 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, sa
 
 
 def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:
-    if spec.handed_as == "paths":
-        raise DataError(
-            "under `contract: ianvs` the files are handed out as they are; there are no samples to show.",
-            code="unsupported-by-contract",
-        )
     if spec.url is not None:
         returned = authored(spec, cache_dir, CHECK_SECONDS)
         return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)

@@ -62,7 +62,7 @@ def _opened(spec: DatasetSpec) -> tuple[Source | None, list[ValidationError]]:
     name = spec.name or ""
     place = spec.places.get("name", spec.place)
     try:
-        kind: object = load(None, name, ENTRY_POINTS).target
+        kind: object = load(spec.source, name, ENTRY_POINTS).target
     except PluginError as error:
         return None, [ValidationError.of(error, place, "unloadable-plugin")]
     if not (isinstance(kind, type) and issubclass(kind, Source)):

@@ -155,7 +155,7 @@ class Metric:
 
     level: "score" is a function of EvaluationRecord (a number, or a mapping of parts to numbers); "matrix" is a
     function of ScoreMatrix (a number; nan when undefined); "stream" is a function of StreamRecord (likewise); "system"
-    is measured by the runner and has no function.
+    is measured by the runner and has no function; so does "reported", whose values come from the contract.
     """
 
     name: str

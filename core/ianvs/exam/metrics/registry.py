@@ -83,14 +83,14 @@ def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> M
 def metric_header(spec: MetricSpec) -> Metric:
     """What `resolve` gives, but without running the code at a `url`: of the metric there, its level.
 
-    That is told by `of`, which one over a score matrix must have there, and a score can't have. One of a contract that
-    runs its cases itself counts as measured: it tells a number or a text.
+    That is told by `of`, which one over a score matrix must have there, and a score can't have. The value of one of
+    the level "reported", a number or a text, comes from the contract, which runs its cases itself.
     """
     told = contract_named(spec.contract).metric(spec)
     if told is not None:
         return Metric(
             spec.name,
-            "system",
+            "reported",
             told.summary,
             told.higher_is_better is not False,
             direction_known=told.higher_is_better is not None,

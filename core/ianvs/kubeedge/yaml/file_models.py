@@ -71,6 +71,9 @@ KUBEEDGE_FORMULAS = {
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 """Of a model, in some hub."""
 
+PLUGIN_FILES = "ianvs.kubeedge.plugin_files:PluginFiles"
+"""The source of the data."""
+
 PARTS = ("train", "test")
 ENDINGS = ("index", "data", "data_info")
 """`train_index`, `train_data`, `train_data_info` and so on; the first one that a file gives counts."""
@@ -98,10 +101,11 @@ class _Files(PlacedSpec):
 
     def spec(self) -> DatasetSpec:
         return DatasetSpec(
+            name="files",
+            source=PLUGIN_FILES,
             train=self._sources("train"),
             test=self._sources("test"),
             label=self.label,
-            handed_as="paths",
             place=self.place,
             places=self.places,
         )

@@ -215,7 +215,7 @@ def numbers_of(
         if (
             known.get(column.name) is not None
             and not column.metric.mapping
-            and column.metric.level not in ("system", "stream")
+            and column.metric.level not in ("system", "stream", "reported")
         ):
             found[column.name] = _number(column, matrices, some=True)  # what is nan here may be so: it had a number
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import ConfigError, IanvsError, ValidationError
-from ianvs.config.contracts import HERE, contract_named, surroundings
+from ianvs.config.contracts import HERE, contract_named, runner_named, surroundings
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
@@ -52,7 +52,10 @@ class Inspector:
             process.close()
 
     def plugins(self, plugins: Sequence[tuple[AlgorithmSpec, ModuleSpec]]) -> list[PluginFacts | None]:
-        """Of each module of an algorithm; None for one that can't be imported in time, which its check will tell."""
+        """Of each module of an algorithm; None for one that can't be imported in time, which its check will tell.
+
+        And for one of a contract that runs its cases itself.
+        """
         told = [self._plugin(*plugin) for plugin in plugins]
         known = (None if one is None or isinstance(one, str) or "problems" in one else one for one in told)
         return [None if one is None else _PLUGIN_FACTS.validate_python(one) for one in known]
@@ -79,7 +82,9 @@ class Inspector:
         return checked(subject, lambda asked: self._process().each(_name(check_plugin), asked, self._seconds))
 
     def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
-        """None where its interpreter can't be started, which a check of its own tells."""
+        """None where its contract runs it, or where its interpreter can't be started, which another check reports."""
+        if runner_named(algorithm.contract) is not None:
+            return None
         where = surroundings(algorithm)
         try:
             more = None if where == HERE else [where.adapter, algorithm.python and lock_of(algorithm).identity]
@@ -92,7 +97,7 @@ class Inspector:
             metric = metric_header(spec)
         except ConfigError as error:
             return list(error.problems)
-        if spec.url is None or contract_named(spec.contract).runs_cases:
+        if spec.url is None or metric.level == "reported":
             return metric
         told = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.of, spec.options])
         if isinstance(told, str):

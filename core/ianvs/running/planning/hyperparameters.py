@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ianvs.base.errors import ConfigError, ValidationError, closest, one_line
-from ianvs.config.contracts import contract_named
 from ianvs.config.models.algorithm import MODULE_TYPES, equal_values
 from ianvs.config.overrides import Override
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
@@ -81,9 +80,8 @@ def _names(algorithm: AlgorithmSpec, inspector: Inspector) -> Iterator[list[str]
     """Of each module the hyperparameters that it has, named as in a case."""
     for prefix, module in prefixed(algorithm.modules):
         listed = [*dict(module.grid), *module.constants]
-        if not contract_named(algorithm.contract).runs_cases:
-            [facts] = inspector.plugins([(algorithm, module)])
-            listed += facts.arguments if facts is not None else ()
+        [facts] = inspector.plugins([(algorithm, module)])
+        listed += facts.arguments if facts is not None else ()
         yield [prefix + name for name in listed]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from ianvs.base.entry_points import installed, is_ours
 from ianvs.config.contracts import contract_named
 from ianvs.config.models.contract_name import GROUP as CONTRACTS
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import foreign_module, metric_header
 from ianvs.exam.paradigms import GROUP, PARADIGMS
@@ -84,14 +85,14 @@ def algorithm_identity(
     cost = 1 if exam.prequential is None or paradigm.reference else exam.prequential.cost(algorithm.stream_cost)
     if cost != 1:
         facts["stream_cost"] = cost
-    contract = contract_named(algorithm.contract)
-    if job.generation.engine == "server" and not contract.runs_cases:
+    if job.generation.engine == "server":
         facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
+    contract = contract_named(algorithm.contract)
     if contract.adapter is not None:
         facts["adapter"] = file_digests(contract.adapter, "adapted")
     if algorithm.python is not None:
         facts["interpreter"] = lock_of(algorithm).identity
-    if contract.runs_cases or contract.adapter is not None:
+    if contract.name != NATIVE:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ianvs.base.digests import CHANGED
 from ianvs.base.errors import ConfigError, DamagedError, ValidationError, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
-from ianvs.config.contracts import contract_named, contract_of
+from ianvs.config.contracts import runner_of
 from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, ResourcesSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
@@ -98,9 +98,9 @@ class Plan:
 
     def _looked_at(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
+        kept = runner_of(self.job) is None  # else nothing of an exam is
         for case, algorithm in cases:
             if algorithm.exam_id not in damage:
-                kept = not contract_of(self.job).runs_cases  # else nothing of an exam is
                 damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if kept else None
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
@@ -233,12 +233,11 @@ def make_plan(
                 drawn = DrawnExam(seed, group_id=planned.exam_id)
                 algorithms.append(replace(planned, exam=facts, exam_id=digest(facts), drawn=drawn))
         named = scored_metrics(exam)
-        every = contract_named(exam.contract).runs_cases
         scores.append(
             tuple(
                 (metric, key)
                 for metric, key in zip(named, metric_keys(named), strict=True)
-                if every or metric.url is not None or metric_header(metric).level == "score"
+                if metric.url is not None or metric_header(metric).level in ("score", "reported")
             )
         )
     _refuse_repeated(algorithms)
@@ -287,8 +286,7 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
 def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
     named = list(exam.metrics)
-    levels = {metric.name: metric_header(metric).level for metric in named}
-    if "score" not in levels.values() and not contract_named(exam.contract).runs_cases:
+    if not any(metric_header(metric).level in ("score", "reported") for metric in named):
         named.insert(0, MetricSpec("accuracy", tree=exam.dataset.hierarchy))
     for metric in exam.metrics:
         if metric.of is not None and metric.of not in {known.name for known in named}:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.base.secrets import hide_secrets
-from ianvs.config.contracts import contract_of
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.spec import (
     DatasetSpec,
@@ -32,9 +31,6 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.plan import Plan, job_columns, make_plan
 from ianvs.running.scheduler.case_loop import Listener
-
-_KEPT_BY_US = ("budget", "linear_probe", "task_scores", "teacher_forced", "questions", "model_eval")
-"""Keys of a testenv that act on rounds which core itself keeps."""
 
 
 class Check(NamedTuple):
@@ -144,22 +140,6 @@ def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
                 )
 
 
-def setting_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What the contract finds wrong with the settings; with keys of ours that it has no part in."""
-    contract = contract_of(flight.job)
-    yield from contract.setting_problems(flight.job)
-    if contract.runs_cases and (spec := flight.job.generation).url is not None:
-        message = f"'generation' has no effect under `contract: {contract.name}`."
-        yield ValidationError(message, spec.place, warning=True, code="no-effect")
-    for exam in flight.job.testenvs if contract.runs_cases else ():
-        for key in _KEPT_BY_US:
-            if getattr(exam, "gate" if key == "model_eval" else key):
-                place = exam.places.get(key, exam.place)
-                yield ValidationError(
-                    f"'{key}' has no effect under `contract: {contract.name}`.", place, warning=True, code="no-effect"
-                )
-
-
 def data_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with names, options, index files and labels of each testenv; nothing is decoded.
 
@@ -167,13 +147,8 @@ def data_problems(flight: Preflight) -> Iterator[ValidationError]:
     files takes seconds, which the plan does not do again.
     """
     job = flight.job
-    if (theirs := contract_of(job).data_problems(job)) is not None:
-        found = [data.Checked(list(theirs))]
-    else:
-        cache, seconds = job.workspace / "cache", job.limits.check_seconds
-        found = [
-            data.checked(exam.dataset, cache, seconds, partial(flight.said_of, exam.dataset)) for exam in job.testenvs
-        ]
+    cache, seconds = job.workspace / "cache", job.limits.check_seconds
+    found = [data.checked(exam.dataset, cache, seconds, partial(flight.said_of, exam.dataset)) for exam in job.testenvs]
     flight.samples = tuple(one.samples for one in found)
     for one in found:
         yield from one.problems
@@ -182,8 +157,7 @@ def data_problems(flight: Preflight) -> Iterator[ValidationError]:
 def scenario_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with the scenarios' names and options."""
     for exam in flight.job.testenvs:
-        if exam.dataset.handed_as == "arrays":  # files that are handed out as they are come in no scenario
-            yield from check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
+        yield from check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
 
 
 def metric_problems(flight: Preflight) -> Iterator[ValidationError]:

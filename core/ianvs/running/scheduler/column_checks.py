@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from ianvs.base.errors import Location, ValidationError, closest
-from ianvs.config.contracts import contract_of
 from ianvs.config.spec import Range, SelectSpec, TestEnvSpec
 from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.exam.metrics.registry import metric_header
@@ -129,15 +128,6 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
                     told = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
                     remedy = "Add `search: {name: random, trials: 50}` to the job, or write values."
                     yield ValidationError(f"{told} from it. {remedy}", place, code="invalid-search")
-        return
-    if (contract := contract_of(job)).runs_cases:
-        who = f"algorithms under `contract: {contract.name}`"
-        told = f"a search stops and resumes cases after rounds, which {who} can't do"
-        yield ValidationError(
-            f"{told}. Take `search` out, and write values in the place of ranges.",
-            spec.place,
-            code="unsupported-by-contract",
-        )
         return
     searched = [algorithm for algorithm in job.algorithms if is_searched(algorithm)]
     if not searched:

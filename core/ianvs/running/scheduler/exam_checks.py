@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import IanvsError, ValidationError
-from ianvs.config.contracts import contract_of
 from ianvs.config.spec import SelectSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.doubts import FOLDER as DOUBTS
@@ -32,8 +31,6 @@ def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
 
     With what looks wrong in the samples themselves.
     """
-    if contract_of(flight.job).runs_cases:  # and nothing of an exam is kept
-        return
     plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
         damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None

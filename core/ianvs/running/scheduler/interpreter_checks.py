@@ -36,10 +36,6 @@ def interpreter_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def _misplaced(algorithm: AlgorithmSpec, key: str) -> str:
     """What is wrong with its having an interpreter, or none; else ""."""
     contract = contract_named(algorithm.contract)
-    if contract.runs_cases and algorithm.python is not None:
-        return (
-            f"'{key}' is not for `contract: {contract.name}`, whose plugins live in ianvs's interpreter. Leave it out."
-        )
     if contract.apart and algorithm.python is None:
         return (
             f"plugins under `contract: {contract.name}` live in an interpreter of their own: name it by `python`, or "

@@ -16,7 +16,7 @@ import psutil
 
 from ianvs.base.errors import ConfigError, IanvsError, ReplyServerError, ValidationError, shown_path
 from ianvs.base.package import own_name
-from ianvs.config.contracts import contract_of
+from ianvs.config.contracts import runner_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.processes.engines.engine import Engine
 from ianvs.processes.reply_server import ReplyServer
@@ -26,7 +26,7 @@ from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid, own_hype
 from ianvs.running.planning.named_files import unfound_files
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.studies import is_searched, with_ends
-from ianvs.running.scheduler import checks, column_checks, exam_checks, stream_checks
+from ianvs.running.scheduler import checks, column_checks, contract_checks, exam_checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.interpreter_checks import interpreter_problems
@@ -54,7 +54,8 @@ def preflight(
     found = Preflight(job, inspector, engine, listener)
     found.make(FILES + PLAN)
     if found.problems or runs(found.plan):
-        found.make(CODE)
+        runner = runner_of(job)
+        found.make(CODE + (ROUNDS if runner is None else contract_checks.of_code(runner)))
     return found.checked_plan()
 
 
@@ -116,9 +117,6 @@ def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
 def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
     job = flight.job
-    if (contract := contract_of(job)).runs_cases:
-        yield from contract.code_problems(job)
-        return
     if flight.problems:  # there is no plan: what the files name is looked at all the same
         facts = flight.inspector.paradigms(job.algorithms)
         subjects = [_subjects(job, *both) for both in zip(job.algorithms, facts, strict=True)]
@@ -135,11 +133,8 @@ def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
 def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
 
-    And a server that is to write their replies. Of plugins under another contract, what it finds by importing them.
+    And a server that is to write their replies.
     """
-    if (contract := contract_of(flight.job)).runs_cases:
-        yield from contract.import_problems(flight.job)
-        return
     spec, server = flight.job.generation, None
     if spec.url is not None:
         try:
@@ -258,7 +253,7 @@ FILES: tuple[Check, ...] = (
     Check(lambda p: p.job.problems),
     Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
-    Check(checks.setting_problems),
+    Check(lambda p: contract_checks.setting_problems(p.job)),
     Check(interpreter_problems),  # starts each, for its versions
     Check(lambda p: unfound_files(p.job)),
     Check(checks.data_problems),  # index files, pictures; an author's function, once
@@ -286,11 +281,13 @@ PLAN: tuple[Check, ...] = (
 )
 """What has to be known to tell what is finished."""
 
-CODE: tuple[Check, ...] = (
-    Check(_resource_problems),
+CODE: tuple[Check, ...] = (Check(_resource_problems),)
+"""What has to be known only where something will run."""
+
+ROUNDS: tuple[Check, ...] = (
     Check(_plugin_problems),  # imports them, torch too: seconds
     Check(exam_checks.exam_problems, stands_on_others=True),  # decodes the data, once
     Check(exam_checks.chosen_round_problems, stands_on_others=True),  # of those that are prepared now
     Check(_fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam
 )
-"""What takes processes of an engine, or time."""
+"""What takes processes of an engine, or time, where `ianvs.running` runs the cases."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from ianvs.base.errors import ValidationError
-from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, TestEnvSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.running.scheduler.checks import Preflight
@@ -18,14 +17,11 @@ _ADD = "Add `prequential: true` to the testenv."
 
 
 def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
-    job, contract = flight.job, contract_of(flight.job)
+    job = flight.job
     for exam in job.testenvs:
         place = exam.places.get("prequential", exam.place)
         if exam.prequential is None:
             yield from _without(flight, exam)
-        elif contract.runs_cases:
-            said = f"`prequential` asks each chunk before it tells, and under `contract: {contract.name}` rounds are"
-            yield ValidationError(f"{said} handed over as files. Take it out.", place, code="unsupported-by-contract")
         else:
             if job.generation.engine == "server":
                 said = (

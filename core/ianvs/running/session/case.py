@@ -6,17 +6,16 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import Failure, FailureKind
-from ianvs.config.contracts import contract_named
+from ianvs.config.contracts import runner_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
@@ -26,7 +25,7 @@ from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_tex
 from ianvs.running.loop import Case, Interrupted, run_rounds
 from ianvs.running.planning.case_request import ANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.scoring import score_case
-from ianvs.running.session.contract_case import run_contract_case, score_contract_case
+from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.gate import HeldOutGate
@@ -72,6 +71,8 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
         try:
             stack.enter_context(request.planned_code())
             memory = stack.enter_context(_memory_meter(store, request))
+            if (runner := runner_named(request.algorithm.contract)) is not None:
+                return run_contract_case(runner, request, store, report, memory)
             if _to_answer(request, store):
                 _answer(request, store, report, memory)
                 if request.apart:
@@ -98,11 +99,6 @@ def _to_answer(request: CaseRequest, store: CaseStore) -> bool:
         return False
     store.unpack(case.id)
     state = store.state(case.id, thoroughly=True)
-    if contract_named(request.algorithm.contract).runs_cases:
-        if state.status is None or state.damaged:
-            store.reset(case.id)
-        store.begin(case, request.identity)
-        return True
     for name in state.damaged:
         print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
     store.drop(case.id, state.damaged)
@@ -117,10 +113,6 @@ def _to_answer(request: CaseRequest, store: CaseStore) -> bool:
 def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter) -> None:
     """Answer whatever has not been answered yet; the author's code runs in this process."""
     case = request.case
-    if (contract := contract_named(request.algorithm.contract)).runs_cases:
-        told = run_contract_case(contract, request, store, report, memory)
-        store.note_answered(case.id, {**told, "finished_at": _now()})
-        return
     exam = request.exam()
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     own = store.files(case.id)
@@ -174,16 +166,10 @@ def _rounds_of(
 def _score(request: CaseRequest, store: CaseStore) -> None:
     """Score what was answered and, unless it pauses, declare the result: a metric that fails is a failure of the
     case."""
-    case, contract = request.case, contract_named(request.algorithm.contract)
-    facts: Mapping[str, Any] | None = store.answered(case.id)
-    if facts is None:
-        score_case(request)  # it pauses
-        return
-    if contract.runs_cases:
-        facts = score_contract_case(contract, request, store, dict(facts))
-    else:
-        score_case(request)
-    store.finish(case.id, facts)
+    facts = store.answered(request.case.id)
+    score_case(request)
+    if facts is not None:  # else it pauses
+        store.finish(request.case.id, facts)
 
 
 @contextlib.contextmanager

@@ -1,18 +1,18 @@
-"""A case that its contract runs itself: its plugin runs in this process, its metrics in another, later."""
+"""The hook for another plugin API: its contract runs the case with this store, and says what the result is."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ianvs.base.package import own_name
 from ianvs.config.contracts import Contract, ContractCase
 from ianvs.processes.engines.engine import Reporter
 from ianvs.running.loop import Interrupted
-from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.planning.case_request import ANSWERED, CaseRequest
 from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.store import CaseStore
@@ -20,40 +20,46 @@ from ianvs.store import CaseStore
 
 def run_contract_case(
     contract: Contract, request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter
-) -> dict[str, Any]:
-    """Run what has not run; what is to be said of it in the result, beside what its metrics say."""
-    case = _case(request, store)
-    case.folder.mkdir(parents=True, exist_ok=True)
-    report({"round": 0, "doing": "start"})
-    memory.begin()
-    with _as_it_was():
-        contract.run(case, _Progress(report))
-    return {"peak_memory_bytes": memory.peak_bytes()}
+) -> str | None:
+    """Run the case, or continue it, or score it; its result stands in its directory.
 
-
-def score_contract_case(
-    contract: Contract, request: CaseRequest, store: CaseStore, told: dict[str, Any]
-) -> dict[str, Any]:
-    """Score what was run; what belongs into the result. told: what `run_contract_case` said."""
+    Returns:
+        ANSWERED if the case has run and is to be scored by a process that has not run the plugin; else None.
+    """
+    id_, case = request.case.id, _case(request, store)
+    facts = store.answered(id_)
+    if facts is None:
+        store.unpack(id_)
+        state = store.state(id_, thoroughly=True)
+        if state.status is None or state.damaged:
+            store.reset(id_)
+        store.begin(request.case, request.identity)
+        case.folder.mkdir(parents=True, exist_ok=True)
+        report({"round": 0, "doing": "start"})
+        memory.begin()
+        with _as_it_was():
+            contract.run(case, _Progress(report))
+        finished_at = datetime.now(UTC).isoformat(timespec="seconds")
+        facts = {"peak_memory_bytes": memory.peak_bytes(), "finished_at": finished_at}
+        store.note_answered(id_, facts)
+        if request.apart:
+            return ANSWERED
     with _as_it_was():
-        facts = dataclasses.asdict(contract.score(_case(request, store)))
-    for last in facts["rounds"][-1:]:
-        last["peak_memory_bytes"] = told["peak_memory_bytes"]
-    named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained")
-    return {
-        "bound": False,
-        "basemodel": "",
-        "measures": facts["measures"],
-        "finished_at": told["finished_at"],
-        "provenance": {**request.provenance, "threads": request.threads},
-        "handed": {
-            **{key: facts[key] for key in named},
-            "contract": contract.name,
-            "scores": {key: facts["scores"].get(spec.name) for spec, key in request.scores},
-            "rounds": facts["rounds"],
-            "dataset": request.testenv.dataset.name or "",
-        },
+        result = asdict(contract.score(case))
+    for last in result["rounds"][-1:]:
+        last["peak_memory_bytes"] = facts["peak_memory_bytes"]
+    named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained", "rounds", "dataset")
+    handed = {
+        **{key: result[key] for key in named},
+        "contract": contract.name,
+        "scores": {key: result["scores"].get(spec.name) for spec, key in request.scores},
     }
+    if result["dataset"] is None:
+        handed["dataset"] = request.testenv.dataset.name or ""
+    provenance = {**request.provenance, "threads": request.threads}
+    finished = {"measures": result["measures"], "finished_at": facts["finished_at"], "provenance": provenance}
+    store.finish(id_, {"bound": False, "basemodel": "", **finished, "handed": handed})
+    return None
 
 
 def _case(request: CaseRequest, store: CaseStore) -> ContractCase:

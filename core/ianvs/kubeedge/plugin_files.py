@@ -1,16 +1,36 @@
-"""Files of samples that are handed out as they are (`contract: ianvs`): nothing in them is decoded or interpreted."""
+"""The data of KubeEdge Ianvs: files that plugins get as they are. Nothing in them is decoded or interpreted."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ianvs.base.errors import ValidationError, shown_path
+from ianvs.base.errors import DataError, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.exam.data import Dataset, Source
+from ianvs.exam.data.cache import Progress
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.sources import PARTS, sources_of
 
 
-def check_handed(sources: Sequence[SourceSpec]) -> list[ValidationError]:
+class PluginFiles(Source):
+    """The files that a testenv of KubeEdge Ianvs names, as a dataset."""
+
+    summary = "The files of a testenv, which plugins of `contract: ianvs` get as they are."
+    takes = ("train", "test", "label")
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Hash of the index files and of all files that they name. Reads each once, ever, while it stays the same."""
+        facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
+        return digest_of({"label": spec.label, **facts})
+
+    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+        raise DataError(
+            "under `contract: ianvs` the files are handed out as they are; there are no samples to show.",
+            code="unsupported-by-contract",
+        )
+
+
+def file_problems(sources: Sequence[SourceSpec]) -> list[ValidationError]:
     """What is wrong with these files, each named once."""
     once = {source.path: source for source in reversed(sources)}
     return [problem for source in sources if once[source.path] is source for problem in _check(source)]
@@ -54,17 +74,11 @@ def _check(source: SourceSpec) -> list[ValidationError]:
     ]  # words that are no paths are handed out, too
 
 
-def handed_fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
-    """Hash of the index files and of all files that they name. Reads each once, ever, while it stays the same."""
-    facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
-    return digest_of({"handed_as": spec.handed_as, "label": spec.label, **facts})
-
-
 def _content(source: SourceSpec, cache_dir: Path) -> object:
     """Words count as they are written, and what they name by its content."""
     path = source.path
     if not path.is_file():
-        return None  # nobody reads it: `check_handed`
+        return None  # nobody reads it: `file_problems`
     own = [path, path.parent / "data.jsonl"] if source.form == "metadata" else [path]
     named = dict.fromkeys(word for line in _lines(path) for word in line.split()) if source.form == "txt" else ()
     files = [os.fspath(found) for word in named if (found := path.parent / word).is_file()]

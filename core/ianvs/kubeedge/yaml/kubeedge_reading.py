@@ -1,21 +1,19 @@
 """Whether a job is one of KubeEdge Ianvs, and how each of its files is read then."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
-from ianvs.base.errors import ConfigError, ValidationError
+from ianvs.base.errors import ConfigError, Location, ValidationError
 from ianvs.base.source_files import regular_files
 from ianvs.config.contracts import mixed
-from ianvs.config.dialect import Dialect
 from ianvs.config.models import AlgorithmSpec, TestEnvSpec
-from ianvs.config.models.base import at, entries
+from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.contract_name import NATIVE, contract_names
-from ianvs.config.models.form import Spec
 from ianvs.config.paths import Lookup
+from ianvs.config.reading import Reading
 from ianvs.config.strict_yaml import Document, read
 from ianvs.kubeedge.yaml.file_models import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
@@ -31,53 +29,60 @@ _REGISTRY = "sedna.common.class_factory"
 
 
 @dataclass
-class KubeEdgeDialect(Dialect):
-    """How the files of a job of KubeEdge Ianvs are read. working_directory: where Ianvs would have been called."""
+class KubeEdgeReading(Reading):
+    """Reads the files of a job of KubeEdge Ianvs. working_directory: where Ianvs would have been called."""
 
-    testenv_model: ClassVar[type[Spec]] = KubeEdgeTestEnv
-    algorithm_model: ClassVar[type[Spec]] = KubeEdgeAlgorithm
-    base_model_first: ClassVar[bool] = False
+    lookup: KubeEdgeLookup
+    _rewritten: dict[Path, Rewriting] = field(default_factory=dict)
 
-    files: dict[Path, Rewriting] = field(default_factory=dict)  # what was made of each
+    def lookup_of(self, document: Document) -> KubeEdgeLookup:
+        return replace(self.lookup, folder=document.file.parent)
 
-    def rewritten(self, document: Document, lookup: Lookup, metrics: Callable[[Document], Sequence[str]]) -> Document:
-        assert isinstance(lookup, KubeEdgeLookup)
-        file = self.files[document.file] = Rewriting(document)
+    def read(self, file: Path) -> Document:
+        document = super().read(file)
+        rewriting = self._rewritten[file] = Rewriting(document)
         forms: dict[str, Callable[[Rewriting, KubeEdgeLookup], None]] = {
-            "benchmarkingjob": partial(job_form, metrics=lambda: metrics(file.document())),
+            "benchmarkingjob": partial(job_form, metrics=lambda: self._metrics(rewriting.document())),
             "testenv": testenv_form,
             "algorithm": algorithm_form,
         }
         top = document.data if isinstance(document.data, dict) else {}
         kind = next((kind for kind in forms if kind in top), "")
         if isinstance(top.get(kind), dict):
-            forms[kind](file, lookup)
-        return file.document()
+            forms[kind](rewriting, self.lookup_of(document))
+        return rewriting.document()
 
-    def testenv(self, given: Spec) -> TestEnvSpec:
-        assert isinstance(given, KubeEdgeTestEnv)
-        return given.spec()
-
-    def algorithm(self, given: Spec) -> AlgorithmSpec:
-        assert isinstance(given, KubeEdgeAlgorithm)
-        return given.spec()
-
-    def migrated(self, folder: Path) -> dict[Path, str]:
-        assert self.working_directory is not None
-        return migrated(self.files, self.working_directory, folder)
-
-    def problems(self) -> Iterator[ValidationError]:
-        """What is to be told of the files: of a folder that was renamed, at the first path that leads there."""
+    def rewriting_problems(self) -> Iterator[ValidationError]:
+        """As in its base class; a folder that was renamed is reported at the first path that leads there."""
         renamed = set()
-        for file in self.files.values():
-            for change in file.changes:
+        for rewriting in self._rewritten.values():
+            for change in rewriting.changes:
                 if change.renamed is None or change.renamed not in renamed:
                     yield change.problem
                 renamed.add(change.renamed)
-            yield from file.problems
+            yield from rewriting.problems
+
+    def _metrics(self, job: Document) -> list[str]:
+        """The names that the testenvs of a job list."""
+        files = [self.follow(job, link) for link in one_or_several(job.data, "benchmarkingjob", "testenv")]
+        metrics = [metric for file in files if file for _, metric in entries(file.data, "testenv", "metrics")]
+        return [name for metric in metrics if isinstance(name := at(metric, "name"), str)]
+
+    def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:
+        given = self.validated(document, "testenv", KubeEdgeTestEnv, link)
+        return None if given is None else given.spec()
+
+    def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
+        """As in its base class, with the modules in the order of the file."""
+        given = self.validated(document, "algorithm", KubeEdgeAlgorithm, link)
+        return self.with_constants(document, None if given is None else given.spec())
+
+    def migrated(self, folder: Path) -> dict[Path, str]:
+        assert self.working_directory is not None
+        return migrated(self._rewritten, self.working_directory, folder)
 
 
-def dialect_of(job: Document, lookup: Lookup) -> KubeEdgeDialect | None:
+def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
     """That of a job whose algorithms are under `contract: ianvs`; None for one of ours.
 
     lookup: of the job's file. Raises ConfigError where algorithms of both contracts meet.
@@ -101,10 +106,10 @@ def dialect_of(job: Document, lookup: Lookup) -> KubeEdgeDialect | None:
         home = lookup.folder
         with suppress(ValueError):  # the model tells
             home = lookup.find(said, "folder")
-        return KubeEdgeDialect(replace(finding, start=home, home=home), home)
+        return KubeEdgeReading(replace(finding, start=home, home=home), home)
     links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
     home = root_of(finding, [link for link in links if isinstance(link, str)])
-    return KubeEdgeDialect(replace(finding, home=home), home)
+    return KubeEdgeReading(replace(finding, home=home), home)
 
 
 def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str | None]]:

@@ -1,0 +1,49 @@
+"""Checks of the contract that a job's algorithms are under, and of keys that it has no part in."""
+
+from collections.abc import Iterator
+
+from ianvs.base.errors import Location, ValidationError
+from ianvs.config.contracts import Contract, contract_of, runner_of
+from ianvs.config.spec import JobSpec
+from ianvs.running.scheduler.checks import Check
+
+_OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "questions", "model_eval")
+"""Keys of a testenv that act on rounds which `ianvs.running` itself runs. Without them a result is the same."""
+
+
+def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
+    """Yield what the contract finds wrong with the settings, and keys that do nothing where it runs the cases."""
+    yield from contract_of(job).setting_problems(job)
+    if (runner := runner_of(job)) is not None:
+        for key, place, warning in _unused_keys(job):
+            message = f"'{key}' has no effect under `contract: {runner.name}`."
+            if warning:
+                yield ValidationError(message, place, warning=True, code="no-effect")
+            else:
+                yield ValidationError(f"{message} Leave it out.", place, code="unsupported-by-contract")
+
+
+def of_code(runner: Contract) -> tuple[Check, ...]:
+    """The checks of plugins, in the place of those of `ianvs.running`."""
+    return (
+        Check(lambda p: runner.code_problems(p.job)),
+        Check(lambda p: runner.import_problems(p.job), stands_on_others=True),  # runs authors' code
+    )
+
+
+def _unused_keys(job: JobSpec) -> Iterator[tuple[str, Location | None, bool]]:
+    """(key, place, whether a warning is enough) of what acts on rounds, workers or replies of `ianvs.running`."""
+    if job.search is not None:
+        yield "search", job.search.place, False
+    for algorithm in job.algorithms:
+        if algorithm.python is not None:
+            key = "python" if algorithm.environment is None else "environment"
+            yield key, algorithm.places.get(key) or Location(algorithm.file), False
+    if job.generation.url is not None:
+        yield "generation", job.generation.place, True
+    for exam in job.testenvs:
+        if exam.prequential is not None:
+            yield "prequential", exam.places.get("prequential", exam.place), False
+        for key in _OF_OUR_ROUNDS:
+            if getattr(exam, "gate" if key == "model_eval" else key):
+                yield key, exam.places.get(key, exam.place), True
