@@ -92,7 +92,6 @@ ErrorCode = Literal[
     "missing-module",  # A module that the paradigm needs is not listed.
     "unfit-module",  # A module, or setting of one, that the paradigm can't use.
     "unfit-paradigm",  # A paradigm that can't answer what the testenv asks for.
-    "private-paradigm",  # A paradigm whose code is not public.
     "mixed-contracts",  # Algorithms of one job that are under different contracts.
     "unsupported-by-contract",  # A setting that the contract of the algorithms can't keep.
     "missing-package",  # A package that is needed is not installed.

@@ -194,9 +194,9 @@ class RoundResult:
     stream_cpu_seconds: float = 0.0  # of processors, for both
 
 
-Doubt = Literal["", "changed", "unsaved"]
-"""Why answers may not be those of the model that was trained and saved: an examination has changed the learner, or what
-its save() wrote answers otherwise."""
+Doubt = Literal["", "changed", "unsaved", "untrained"]
+"""Why answers may not be those of the model that was trained and saved: an examination has changed the learner, what
+its save() wrote answers otherwise, or nothing was trained."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ class ContractCase:
 class ContractResult:
     """What came of a case, in plain data. scores: by the metric's name, a number, a text, or None for no value.
 
-    dataset: what its data are called; None: as the testenv has it.
+    dataset: what its data are called; None: as the testenv has it. trained: False if something was to be trained, and
+    nothing was; then the case takes no rank.
 
     rounds: what each cost, from the one before training on. R: [k][j] the score `metric` on part j after round k + 1;
     untrained: [j] before the first; None is "not evaluated". matrices: further ones, by name. measures: what the
@@ -85,6 +86,7 @@ class ContractResult:
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     dataset: str | None = None
+    trained: bool = True
 
 
 class Contract:

@@ -19,11 +19,12 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, So
 from ianvs.kubeedge.needed_packages import missing_packages, registered_names, unset_keys
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import (
+    MINING,
     MINING_MODES,
     MULTI_INFERENCE_MODULES,
-    PRIVATE_PARADIGMS,
     SCHEME,
     SCHEMES,
+    UNSUPPORTED_PARADIGMS,
 )
 from ianvs.kubeedge.yaml.settings import ExamSettings
 
@@ -63,9 +64,9 @@ def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
 def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
     """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv, and with the data."""
     for algorithm in job.algorithms:
-        if (name := algorithm.paradigm.name) in PRIVATE_PARADIGMS:
-            why = f"'{name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
-            yield ValidationError(why, algorithm.paradigm.place, code="private-paradigm")
+        if (name := algorithm.paradigm.name) in UNSUPPORTED_PARADIGMS:
+            why = f"ianvs does not support the paradigm '{name}'. Run this job with KubeEdge Ianvs itself."
+            yield ValidationError(why, algorithm.paradigm.place, code="unsupported-by-contract")
         for module in algorithm.modules:
             built_in = tuple(installed(SCHEMES)) if module.type == SCHEME else _BUILT_IN.get(module.type)
             if module.url is None and built_in is not None and module.name not in built_in:
@@ -88,13 +89,19 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Validation
             f"to answer is a module of the type {SCHEME} (docs/ianvs.md)."
         )
         yield ValidationError(message, exam.places.get("hard_example_mining_mode", exam.place), code="invalid-choice")
+    types = [module.type for module in algorithm.modules]
+    if paradigm == "incrementallearning" and MINING not in types:
+        message = (
+            f"nothing would be trained: {paradigm} trains on the samples that a module of type {MINING} picks, and "
+            "there is none. Add one (IBT and Threshold need no url), or take paradigm_type singletasklearning."
+        )
+        yield ValidationError(message, algorithm.places.get("modules", algorithm.place), code="missing-module")
     place = metric.place or exam.places.get("model_eval", exam.place)
     lifelong = paradigm == "lifelonglearning"
-    if lifelong and metric.mode == "multi-inference":
-        types = [module.type for module in algorithm.modules]
-        if lacking := [kind for kind in MULTI_INFERENCE_MODULES if kind not in types]:
-            message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
-            yield ValidationError(message, algorithm.places.get("modules", algorithm.place), code="missing-module")
+    lacking = [kind for kind in MULTI_INFERENCE_MODULES if kind not in types]
+    if lifelong and metric.mode == "multi-inference" and lacking:
+        message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
+        yield ValidationError(message, algorithm.places.get("modules", algorithm.place), code="missing-module")
     judges = lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning")
     if judges and metric.mode != "multi-inference" and (not metric.name or metric.url is None):
         message = f"{paradigm} judges models by model_eval.model_metric. Write its name and url there."

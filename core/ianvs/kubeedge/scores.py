@@ -17,7 +17,7 @@ from ianvs.kubeedge.exact_tables import remember, transfer
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number, numbers_of
 from ianvs.kubeedge.storing import read_outcome, read_pickle
-from ianvs.kubeedge.work import Work
+from ianvs.kubeedge.work import Work, trains
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
 Value = float | str | None
@@ -122,6 +122,7 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
         warnings=warnings,
         notes=outcome["notes"],
         dataset="",
+        trained=not trains(work) or any("train" in phases for phases in outcome["seconds"].values()),
     )
 
 

@@ -52,6 +52,13 @@ class Work:
         return bool(COMPARISONS[self.exam.model_eval.operator](value, self.exam.model_eval.threshold))
 
 
+def trains(work: Work) -> bool:
+    """Whether the paradigm, in its mode, is one that trains."""
+    if work.paradigm == "lifelonglearning":
+        return work.model_metric.mode != "multi-inference"
+    return work.paradigm not in ("jointinference", "multiedgeinference")
+
+
 def work_of(case: ContractCase) -> Work:
     """The case in Ianvs's terms, which writes below its folder."""
     algorithm, data = case.algorithm, case.testenv.dataset

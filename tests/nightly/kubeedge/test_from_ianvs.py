@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 
 import ianvs
 from ianvs.base.errors import ConfigError
+from ianvs.results.report.build_document import document_of
 from tests.edits import edited
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "from_ianvs"
@@ -91,13 +92,17 @@ class All:
     def __init__(self, **kwargs): pass
     def __call__(self, result): return True
 
+@ClassFactory.register(ClassType.HEM, alias="Nothing")
+class Nothing(All):
+    def __call__(self, result): return False
+
 @ClassFactory.register(ClassType.GENERAL, alias="score")
 def score(y_true, y_pred, **kwargs): return float(sum(int(value) for value in y_pred.values()))
 """
 
 
-@pytest.mark.slow
-def test_a_case_that_was_killed_goes_on_and_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+def incremental_job(tmp_path: Path, *miners: str) -> Path:
+    """The job of an algorithm for each way to pick hard examples."""
     flag, plugin = tmp_path / "flag", tmp_path / "plugin.py"
     plugin.write_text(INCREMENTAL.format(flag=str(flag)))
     lines = []
@@ -112,19 +117,38 @@ def test_a_case_that_was_killed_goes_on_and_ends_as_an_undisturbed_one(tmp_path:
         f"threshold: 0, operator: '>='}}\n"
         f"  metrics: [{{name: score, url: {plugin}}}, {{name: samples_transfer_ratio}}]\n"
     )
-    (tmp_path / "algorithm.yaml").write_text(
-        f"algorithm:\n  paradigm_type: incrementallearning\n  initial_model_url: {tmp_path}/start.txt\n  modules:\n"
-        f"    - {{type: basemodel, name: Counts, url: {plugin}}}\n"
-        f"    - {{type: hard_example_mining, name: All, url: {plugin}}}\n"
-    )
+    for miner in miners:
+        (tmp_path / f"{miner}.yaml").write_text(
+            f"algorithm:\n  paradigm_type: incrementallearning\n  initial_model_url: {tmp_path}/start.txt\n  modules:\n"
+            f"    - {{type: basemodel, name: Counts, url: {plugin}}}\n"
+            f"    - {{type: hard_example_mining, name: {miner}, url: {plugin}}}\n"
+        )
+    algorithms = ", ".join(f"{{name: {miner}, url: {tmp_path}/{miner}.yaml}}" for miner in miners)
     (tmp_path / "job.yaml").write_text(
         f"benchmarkingjob:\n  name: killed\n  workspace: {tmp_path}/ws\n  testenv: {tmp_path}/testenv.yaml\n"
-        f"  test_object: {{type: algorithms, algorithms: [{{name: counts, url: {tmp_path}/algorithm.yaml}}]}}\n"
-        "  rank: {sort_by: [{score: descend}]}\n"
+        f"  test_object: {{type: algorithms, algorithms: [{algorithms}]}}\n"
+        "  rank: {sort_by: [{score: ascend}]}\n"
     )
-    [undisturbed] = ianvs.run(tmp_path / "job.yaml", workspace=tmp_path / "other")
+    return tmp_path / "job.yaml"
+
+
+def test_a_case_that_trained_nothing_takes_no_rank(tmp_path: Path) -> None:
+    results = ianvs.run(incremental_job(tmp_path, "Nothing", "All"), engine="inline")
+    assert results.exit_code == 0
+    marks = {row.algorithm: (row.rank, row.out_of_rank) for row in results.leaderboard.rows}
+    assert marks == {"Nothing": (None, "untrained"), "All": (1, "")}
+    [untrained] = (row for row in results.leaderboard.rows if row.algorithm == "Nothing")
+    assert "nothing was trained" in untrained.status
+    [leader] = document_of(results.leaderboard).said("leader")
+    assert leader.startswith("All leads")
+
+
+@pytest.mark.slow
+def test_a_case_that_was_killed_goes_on_and_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    job, flag = incremental_job(tmp_path, "All"), tmp_path / "flag"
+    [undisturbed] = ianvs.run(job, workspace=tmp_path / "other")
     flag.touch()
-    [resumed] = ianvs.run(tmp_path / "job.yaml")  # a case that was lost is tried once more
+    [resumed] = ianvs.run(job)  # a case that was lost is tried once more
     assert not flag.exists()
     assert dict(resumed.metrics) == dict(undisturbed.metrics)
     assert resumed.metrics["score"] == 3 * 12  # every sample is hard, so that every round has trained

@@ -105,7 +105,8 @@ def test_data_names_and_settings_are_checked_at_once(checkout):
             ],
         ),
         ("federatedlearning", [("missing-module", "algorithm.yaml:4:5")]),
-        ("singletasklearning_tta", [("private-paradigm", "algorithm.yaml:2:18")]),
+        ("incrementallearning", [("missing-module", "algorithm.yaml:4:5"), ("missing-key", "testenv.yaml:1:1")]),
+        ("singletasklearning_tta", [("unsupported-by-contract", "algorithm.yaml:2:18")]),
     ],
 )
 def test_a_paradigm_that_can_not_be_run_says_why(checkout, paradigm, expected):

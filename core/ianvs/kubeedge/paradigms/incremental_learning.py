@@ -33,12 +33,11 @@ class _State:
 
 def run(case: Case) -> Outcome:
     """Rounds 1..n, then the test file."""
+    case.need("hard_example_mining")
     model, initial = Estimator(case.need("basemodel")), case.work.algorithm.initial_model_url
     rounds = case.work.exam.incremental_rounds
     pairs = case.pairs(_KINDS, rounds)[-rounds:]
     now: _State = case.state or _State(initial)
-    if not now.models and "hard_example_mining" not in case.modules:
-        case.note("Without a module hard_example_mining no example is hard, so nothing is trained.")
     for r in range(len(now.models) + 1, rounds + 1):
         with case.round(r):
             _round(case, model, now, pairs[r - 1], r)
@@ -92,8 +91,6 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
             except (TypeError, ValueError):
                 message = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
                 raise PluginError(message, code="broken-contract") from None
-        if mining is None:
-            continue
         with case.calling("hard_example_mining", "call"):
             chosen = mining(result)
         if chosen:

@@ -40,6 +40,9 @@ PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
 MULTI_INFERENCE_MODULES = ("task_allocation", "task_remodeling", "inference_integrate")
 """Those that lifelong learning needs in the mode multi-inference."""
 
+MINING = "hard_example_mining"
+"""The type of the module that picks the samples which incremental learning trains on."""
+
 MINING_MODES = ("mining-then-inference", "inference-then-mining", "self-design")
 """How joint inference decides who answers; the first is the default."""
 
@@ -47,8 +50,8 @@ SCHEME = "inference_scheme"
 SCHEMES = "ianvs.inference_schemes"
 """The type of a module that answers in another way, and the entry points where one without a url is found."""
 
-PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
-"""Names in public files whose code is not public: they are read, and refused with this reason."""
+UNSUPPORTED_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
+"""Paradigms of Ianvs that we don't run: their files are read, and refused with this reason."""
 
 T = TypeVar("T", ExamSettings, AlgorithmSettings)
 
@@ -180,7 +183,7 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
     """What stands below `algorithm:`."""
 
     paradigm_type: Annotated[
-        Literal[(*PARADIGM_MODULES, *PRIVATE_PARADIGMS)],  # type: ignore[valid-type]
+        Literal[(*PARADIGM_MODULES, *UNSUPPORTED_PARADIGMS)],  # type: ignore[valid-type]
         Field(description="how the algorithm is examined, such as singletasklearning"),
     ]
     modules: Annotated[Several[_Module], Field(description="a list of modules, each with type, name and url")]

@@ -41,7 +41,8 @@ class Column:
 
 _RANK = (
     'place among those that play by the rules; "bound" is a reference, "over" went over the budget of the exam, '
-    '"changed" was changed by its examination, "unsaved" is not what its save() wrote, "-" no place'
+    '"changed" was changed by its examination, "unsaved" is not what its save() wrote, '
+    '"untrained" trained nothing, "-" no place'
 )
 _ALWAYS_SHOWN = ("train_seconds", "eval_seconds", "peak_memory_mb")
 _MODULE = {"basemodel": "the network, where the plugin names it; else the name of its class in the algorithm's yaml"}

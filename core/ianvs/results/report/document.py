@@ -27,7 +27,7 @@ BELOW: tuple[NoteKind, ...] = ("ranked by", "statement", "limit", "bound", "gate
 
 TO_KNOW: tuple[NoteKind, ...] = get_args(ToKnow)
 
-RowMark = Literal["", "best", "bound", "over", "changed", "unsaved", "failed", "unfinished"]
+RowMark = Literal["", "best", "bound", "over", "changed", "unsaved", "untrained", "failed", "unfinished"]
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,6 @@ class LeaderboardRow:
         return not self.out_of_rank
 
     @property
-    def out_of_rank(self) -> Literal["", "bound", "over", "changed", "unsaved"]:
+    def out_of_rank(self) -> Literal["", "bound", "over", "changed", "unsaved", "untrained"]:
         """Why it takes no rank beside the others; "": it does."""
         return "bound" if self.bound else "over" if self.over_budget else self.doubt

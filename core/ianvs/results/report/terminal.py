@@ -31,7 +31,8 @@ _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
 )  # the last goes first
-_STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(("bound", "over", "changed", "unsaved"), "dim")}
+_OUT_OF_RANK = ("bound", "over", "changed", "unsaved", "untrained")
+_STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(_OUT_OF_RANK, "dim")}
 """Of rows, by their marks."""
 
 

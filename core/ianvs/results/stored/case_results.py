@@ -314,9 +314,13 @@ def told_result(result: CaseResult, told: Mapping[str, Any], columns: Sequence[M
     marks = [f"contract {told.get('contract', 'ianvs')}"]  # which was the only one once
     if told["test_labels"]:
         marks.append("was handed the test labels")
+    untrained = not told.get("trained", True)
+    if untrained:
+        marks.append("nothing was trained")
     return replace(
         result,
         dataset=told["dataset"],
+        doubt="untrained" if untrained else "",
         rounds=rounds,
         round_names=tuple(round_.name for round_ in rounds[1:]),
         metrics={name: value if isinstance(value, int | float) else None for name, value in values.items()},

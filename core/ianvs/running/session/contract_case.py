@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ianvs.base.package import own_name
 from ianvs.config.contracts import Contract, ContractCase
+from ianvs.plugins.authors_files import is_installed
 from ianvs.processes.engines.engine import Reporter
 from ianvs.running.loop import Interrupted
 from ianvs.running.planning.case_request import ANSWERED, CaseRequest
@@ -48,7 +49,7 @@ def run_contract_case(
         result = asdict(contract.score(case))
     for last in result["rounds"][-1:]:
         last["peak_memory_bytes"] = facts["peak_memory_bytes"]
-    named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained", "rounds", "dataset")
+    named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained", "rounds", "dataset", "trained")
     handed = {
         **{key: result[key] for key in named},
         "contract": contract.name,
@@ -89,7 +90,7 @@ def _as_it_was() -> Iterator[None]:
         sys.path[:] = path
         for name in set(sys.modules) - modules:
             file = getattr(sys.modules[name], "__file__", None) or ""
-            if file and not file.startswith((sys.prefix, sys.base_prefix)) and own_name(Path(file)) is None:
+            if file and not is_installed(Path(file)) and own_name(Path(file)) is None:
                 del sys.modules[name]
 
 
