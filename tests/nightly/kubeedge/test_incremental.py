@@ -186,11 +186,10 @@ def test_save_must_leave_a_model(tmp_path):
     assert located([error]) == [("broken-contract", "")]
 
 
-def test_without_mining_nothing_is_trained(tmp_path):
+def test_without_mining_it_does_not_begin(tmp_path):
     work = incremental(tmp_path)
-    numbers, result, _ = finish(replace(work, modules=work.modules[:1]))
-    assert set(result.values()) == {"a", "?"} and "no example is hard" in numbers["notes"][0]
-    assert [moved for _, moved in numbers["samples_transfer_ratio"]] == [0, 0, 0, 0]
+    [error] = errors_in_child(run, replace(work, modules=work.modules[:1]))
+    assert located([error]) == [("missing-module", "")]
 
 
 # Saves a folder. Counts what is trained; evaluate leaves the instance at what it was asked about last.
