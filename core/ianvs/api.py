@@ -101,6 +101,7 @@ def run(
     *,
     fail_fast: bool | None = None,
     rerun: str | None = None,
+    keep: bool = False,
     yes: bool = False,
     listener: Listener | None = None,
     **options: Unpack[CaseOptions],
@@ -108,9 +109,10 @@ def run(
     """Run the unfinished cases of the job at `path`, write its reports, and return its results.
 
     fail_fast: overrides the job's file. rerun: cases that start over from the first round: "failed",
-    "all", or conditions as in `only`. yes: allow more than 100 000 cases. listener: is told what happens; by default
-    it prints lines in a notebook, nothing elsewhere. Raises ConfigError before anything runs; a failing case raises
-    nothing: it is a row with a status.
+    "all", or conditions as in `only`. keep: finished cases that differ in nothing but the source of their algorithm
+    count as finished, from now on; a note of the leaderboard names them. yes: allow more than 100 000 cases.
+    listener: is told what happens; by default it prints lines in a notebook, nothing elsewhere. Raises ConfigError
+    before anything runs; a failing case raises nothing: it is a row with a status.
     """
     with closing(EarlyEngine()) as early, _loaded(path, CaseOptions, options, early) as (job, inspector):
         if not yes:
@@ -124,6 +126,9 @@ def run(
                     f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.",
                     code="no-matching-case",
                 )
+        if keep:
+            planned = require_files(job, inspector).checked_plan()
+            JobStore(job.workspace, job.name).accept(planned.of_other_source())
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
         while True:

@@ -78,12 +78,59 @@ def test_a_comment_in_a_shared_helper_makes_no_case_new(tmp_path: Path) -> None:
     first = ianvs.run(job)
     digests = [case.provenance["source"] for case in first]
     assert all(set(one) == {"helper.py", "plugin.py"} for one in digests)
-    helper.write_text(
-        '"""Shared."""\n\n\ndef half(x):  # of it\n    return x / 2\n\n\nclass Unrelated:\n    size = 1\n'
-    )
+    helper.write_text('"""Shared."""\n\n\ndef half(x):  # of it\n    return x / 2\n')
     assert ianvs.run(job).ran == 0
     helper.write_text("def half(x):\n    return x / 3\n")
     assert ianvs.run(job).ran == len(first)
+
+
+def test_cases_of_an_earlier_source_are_kept_where_that_is_asked_for_and_the_board_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = write_job(tmp_path, job=INLINE)
+    before = ianvs.run(job)
+    (tmp_path / "plugin.py").write_text(f"{MAJORITY}\n\nclass Unrelated:\n    size = 1\n")
+    assert {planned.action for planned in api.plan(job)} == {"run"}
+    main(["run", "-f", str(job), "--only", "seed=0", "--limit", "1"])  # somebody began to run them anew
+    capsys.readouterr()
+
+    kept = ianvs.run(job, keep=True)
+    assert (kept.ran, len(kept)) == (0, len(before))
+    assert [one.metrics for one in kept] == [one.metrics for one in before]
+    again = {case.case.id for case in kept} - {case.case.id for case in before}
+    assert len(again) == 1  # the one that has run since is not replaced
+    for found in (kept, api.report(job), ianvs.load_results(tmp_path / "ws")):
+        [note] = [str(note) for note in found.notes if note.kind == "version"]
+        assert f"{len(before) - 1} cases" in note and "plugin.py" in note and "seed 1" in note
+    printed(note)
+    assert {planned.action for planned in api.plan(job)} == {"nothing"}
+    assert "plugin.py" in next(planned.reason for planned in api.plan(job) if planned.case.id not in again)
+    assert "kept" in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
+
+    assert ianvs.run(job, rerun="seed=1").ran == len([case for case in before if case.case.seed == 1])
+    (tmp_path / "plugin.py").write_text(edited(MAJORITY, "seed / 1000", "seed / 999"))
+    assert {planned.action for planned in api.plan(job)} == {"run"}  # what was accepted was another change
+
+
+def test_a_case_that_differs_in_more_than_its_source_is_not_kept(tmp_path: Path) -> None:
+    job = write_job(tmp_path, job=INLINE)
+    first = ianvs.run(job)
+    (tmp_path / "plugin.py").write_text(f"{MAJORITY}\n\nclass Unrelated:\n    size = 1\n")
+    assert ianvs.run(job, keep=True, settings=["threads=2"]).ran == len(first)
+
+
+def test_a_kept_case_that_is_damaged_is_made_anew_under_the_source_of_today(tmp_path: Path) -> None:
+    job = write_job(tmp_path, job=INLINE)
+    first = ianvs.run(job)
+    (tmp_path / "plugin.py").write_text(f"{MAJORITY}\n\nclass Unrelated:\n    size = 1\n")
+    ianvs.run(job, keep=True)
+    lost = next(iter(first)).directory
+    for path in lost.rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"damaged")
+    found = ianvs.run(job)
+    assert found.ran == 1
+    assert lost.name not in {case.case.id for case in found}
 
 
 def test_compare_says_which_methods_are_others(tmp_path: Path) -> None:

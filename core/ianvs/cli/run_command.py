@@ -23,6 +23,8 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     add_job(run)
     run.add_argument("--jobs", "-j", type=positive, metavar="N", help="test cases at a time (default: by cores)")
     run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
+    help_ = "count finished cases as they are that differ in the source of their algorithm alone"
+    run.add_argument("--keep", action="store_true", help=help_)
     run.add_argument("--dry-run", action="store_true", help="show what would be done and why, as `ianvs plan` does")
     run.add_argument("--yes", action="store_true", help="go on with more than 100 000 cases")
     going = run.add_mutually_exclusive_group()
@@ -64,6 +66,7 @@ def _run(options: argparse.Namespace) -> int:
             device=options.device,
             fail_fast=options.fail_fast,
             rerun=options.rerun,
+            keep=options.keep,
             yes=options.yes,
             listener=listener,
         )

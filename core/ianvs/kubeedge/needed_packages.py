@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from ianvs.base.secrets import is_secret
-from ianvs.plugins.source import origin_of
+from ianvs.plugins.local_imports import origin_of
 
 PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
 _MOST = 20_000  # entries of a plugin's folder that are looked through for a module that is not found

@@ -7,7 +7,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.abc import MetaPathFinder
@@ -53,6 +53,22 @@ def source_spec(name: str, path: Path, inside: list[str] | None = None) -> Modul
         return None
     finder.add(path.parent)
     return _spec(name, os.fspath(path), content, inside)
+
+
+def add_folders(folders: Iterable[Path]) -> None:
+    """Find modules in these folders, and below, as authors' from now on."""
+    for folder in folders:
+        _finder().add(folder)
+
+
+def package_spec(name: str, folder: Path) -> ModuleSpec:
+    """Of a package of that name in an author's folder, which may have no `__init__.py`."""
+    spec = source_spec(name, folder / "__init__.py", [str(folder)])
+    if spec is None:
+        _finder().add(folder)
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+    return spec
 
 
 class _Source(SourceFileLoader):

@@ -2,6 +2,7 @@
 
 Two files of the same basename never meet: each is imported under a name made from its whole path, and the modules that
 it imports from its own folder are put aside again afterwards, so that another plugin's `model.py` is another module.
+A file with relative imports is imported as a module of its package, which has such a name, too.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
@@ -24,7 +26,8 @@ from typing import Any, TypeVar, cast
 from ianvs.base.entry_points import entries, installed, whose
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
 from ianvs.base.package import PACKAGE
-from ianvs.plugins.authors_files import kept_files, source_spec
+from ianvs.plugins.authors_files import add_folders, kept_files, package_spec, source_spec
+from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.plugins.mode_switch import share_train
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
@@ -40,28 +43,29 @@ class Loaded:
     """An object of an author, and the surroundings that its code needs while it runs."""
 
     target: Any
-    folder: Path | None = None  # first on sys.path while the code runs
+    folders: tuple[Path, ...] = ()  # first on sys.path while the code runs
     _own_modules: dict[str, ModuleType] = field(default_factory=dict, repr=False)
-    _rivals: tuple[str, ...] = ()  # modules of others that have a name of a module in `folder`
+    _rivals: tuple[str, ...] = ()  # modules of others that have a name of a module in `folders`
 
     @contextmanager
     def active(self) -> Iterator[Any]:
-        """Run the author's code in here: lazy imports from its folder work, and don't leak to other plugins.
+        """Run the author's code in here: lazy imports from its folders work, and don't leak to other plugins.
 
-        Inside, `folder` leads sys.path; modules imported from below it are out of sys.modules afterwards.
+        Inside, `folders` lead sys.path; modules imported from below them are out of sys.modules afterwards.
         """
-        if self.folder is None:
+        if not self.folders:
             yield self.target
             return
         own = self._own_modules
         hidden = {name: sys.modules.pop(name) for name in (*own, *self._rivals) if name in sys.modules}
         sys.modules.update(own)
-        sys.path.insert(0, str(self.folder))
+        sys.path[:0] = map(str, self.folders)
         count = len(sys.modules)
         try:
             yield self.target
         finally:
-            sys.path.remove(str(self.folder))
+            for folder in self.folders:
+                sys.path.remove(str(folder))
             # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
             more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - count)))
             for name in own:
@@ -69,7 +73,7 @@ class Loaded:
             for name in more:
                 module = sys.modules.get(name)
                 origin = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-                if origin and Path(origin).resolve().is_relative_to(self.folder) and "site-packages" not in origin:
+                if origin and "site-packages" not in origin and _is_below(Path(origin), self.folders):
                     own[name] = sys.modules.pop(name)
             sys.modules.update(hidden)
 
@@ -190,24 +194,62 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 
 
 def _imported(path: Path) -> Loaded:
-    unique = f"{_UNIQUE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
-    spec = source_spec(unique, path)
+    unique = f"{_UNIQUE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    importlib.invalidate_caches()  # the folder may have been written a moment ago
+    spec = source_spec(f"{unique}_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
-    module = importlib.util.module_from_spec(spec)
-    importlib.invalidate_caches()  # the folder may have been written a moment ago
+    folders, package = import_folders(path), package_of(path)
+    add_folders(folders)
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
-    sys.modules[unique] = module
-    found = Loaded(module, path.parent, _rivals=_rivals(path.parent))
+    name = spec.name if package is None else _name_inside(package, path, unique)
+    for before in [each for each in sys.modules if each.startswith(unique)]:
+        del sys.modules[before]
+    found = Loaded(None, folders, _rivals=_rivals(folders))
     with found.active(), sedna_stand_in():
         try:
-            spec.loader.exec_module(module)
+            if package is None:
+                found.target = _executed(spec)
+            else:
+                found.target = _executed_inside(package, name, path)
         except Exception as error:
-            sys.modules.pop(unique, None)
+            sys.modules.pop(name, None)
             raise PluginError(f"{cause(error, path)}", code="unloadable-plugin") from error
-    sys.modules[unique] = module
-    found._own_modules.pop(unique, None)
+    sys.modules[name] = found.target
+    found._own_modules.pop(name, None)
     return found
+
+
+def _executed(spec: ModuleSpec) -> ModuleType:
+    """The module, imported under the name of its spec."""
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    if spec.loader is not None:  # else a package without __init__.py
+        spec.loader.exec_module(module)
+    return module
+
+
+def _name_inside(package: Path, path: Path, unique: str) -> str:
+    """The dotted name of an author's file as a module of its package, whose name begins with `unique`."""
+    inside = path.relative_to(package)
+    return ".".join((f"{unique}_{_identifier(package.name)}", *inside.parts[:-1], _identifier(path.stem)))
+
+
+def _identifier(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _executed_inside(package: Path, name: str, path: Path) -> ModuleType:
+    """The file as the module `name` of its package, unless the package has imported it itself."""
+    top, *_ = name.split(".")
+    _executed(package_spec(top, package))
+    importlib.import_module(name.rpartition(".")[0])
+    spec = None if name in sys.modules else source_spec(name, path)
+    return sys.modules[name] if spec is None else _executed(spec)
+
+
+def _is_below(path: Path, folders: tuple[Path, ...]) -> bool:
+    return any(path.resolve().is_relative_to(folder) for folder in folders)
 
 
 @contextmanager
@@ -226,29 +268,36 @@ def importable_by_others() -> Iterator[None]:
 def place_for_others(module: str) -> None:
     """Put an author's file that was imported as `module` where spawned processes find it, under the same name.
 
-    Without a folder that `importable_by_others` has made, and for what has a name that they know, nothing happens.
+    Of a module in a package this is the package. Without a folder that `importable_by_others` has made, and for what
+    has a name that they know, nothing happens.
     """
-    file = Path(tempfile.gettempdir(), _MODULES, f"{module}.py")
+    top, *inner = module.split(".")
+    file = Path(tempfile.gettempdir(), _MODULES, f"{top}.py")
     if not module.startswith(_UNIQUE) or not file.parent.is_dir() or file.exists():
         return
-    path = str(sys.modules[module].__file__)
+    source, path = Path(str(sys.modules[module].__file__)), ""
+    if inner:
+        source = source.parents[len(inner) - 1] / "__init__.py"
+        path = f"__path__ = [{str(source.parent)!r}]\n"
     with suppress(OSError):  # it is gone since it was imported
-        content = kept_files().get(os.path.realpath(path)) or Path(path).read_bytes()
-        file.write_text(f"__file__ = {path!r}\nexec(compile({content!r}, __file__, 'exec'))\n")
+        absent = bool(inner) and not source.is_file()
+        content = kept_files().get(os.path.realpath(source)) or (b"" if absent else source.read_bytes())
+        file.write_text(f"{path}__file__ = {str(source)!r}\nexec(compile({content!r}, __file__, 'exec'))\n")
 
 
-def _rivals(folder: Path) -> tuple[str, ...]:
+def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
     """Modules imported from elsewhere that an author's own `utils.py` or `models/` would be mistaken for.
 
     Python's own and ours keep their names.
     """
     tops = {name.partition(".")[0] for name in list(sys.modules)} - {*sys.stdlib_module_names, PACKAGE.name}
-    own = {name for name in tops if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()}
+    places = [(folder / f"{name}.py", folder / name / "__init__.py", name) for name in tops for folder in folders]
+    own = {name for module, package, name in places if module.is_file() or package.is_file()}
     return tuple(
         name
         for name, module in (list(sys.modules.items()) if own else ())  # a look at thousands of objects costs a fork
         if name.partition(".")[0] in own
-        and not Path(getattr(module, "__file__", None) or folder).resolve().is_relative_to(folder)
+        and not _is_below(Path(getattr(module, "__file__", None) or folders[0]), folders)
     )
 
 

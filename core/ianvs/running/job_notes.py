@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from ianvs.base.errors import one_line
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import JobSpec
 from ianvs.exam import data
@@ -17,6 +18,8 @@ from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.stored_cases import EarlierCase, said_of_earlier
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
+_MADE_ANEW = "`ianvs run --rerun CASE` makes them anew, with the source of today."
+
 
 def job_notes(plan: Plan) -> tuple[Note, ...]:
     """In the order in which reports show them; of exams that are built what was found in their samples."""
@@ -27,7 +30,7 @@ def job_notes(plan: Plan) -> tuple[Note, ...]:
         (planned.testenv_name, doubt) for planned, record in built for doubt in data_doubts(plan, planned, record)
     ]
     of_data = dict.fromkeys(Note("data", doubt, name, "testenv") for name, doubt in doubts)
-    return (*_settings(plan), *_exams(plan.job), *of_data)
+    return (*_settings(plan), *_accepted(plan), *_exams(plan.job), *of_data)
 
 
 def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
@@ -42,9 +45,11 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
     """`results` with a note on `earlier` cases, by the id that they would have now; shown: with the cases, too."""
     if not earlier:
         return results
-    remedy = (
-        "`ianvs run` makes them anew." if shown else "`ianvs report --stored` shows them; `ianvs run` makes them anew."
-    )
+    remedy = "`ianvs run` makes them anew."
+    if not shown:
+        remedy = f"`ianvs report --stored` shows them; {remedy}"
+    if all(one.other_source_alone for one in earlier.values()):
+        remedy = f"{remedy[:-1]}, and `ianvs run --keep` counts them as they are."
     notes = [Note("version", f"{said}.", remedy=remedy) for said in said_of_earlier(earlier.values())]
     cases = list(results.case_list)
     for place, case in enumerate(cases if shown else ()):
@@ -69,6 +74,19 @@ def _settings(plan: Plan) -> Iterator[Note]:
         yield Note("settings", text, remedy="`ianvs report` without these options shows all that are stored.")
     elif asked:
         yield Note("settings", f"Made with {' '.join(asked)}, in place of what the job's files say.")
+
+
+def _accepted(plan: Plan) -> Iterator[Note]:
+    """Cases of an earlier source, by the files that have changed since."""
+    cases: dict[tuple[str, ...], list[str]] = {}
+    for case, _ in plan.cases() if plan.accepted_sources else ():
+        if case.id in plan.accepted_sources:
+            label = f"{case.algorithm} seed {case.seed} ({case.id[:8]})"
+            cases.setdefault(plan.accepted_sources[case.id], []).append(label)
+    for files, labels in cases.items():
+        which = f"{len(labels)} case{' was' if len(labels) == 1 else 's were'} kept"
+        made = f"made by an earlier {one_line(files, 3)}: {one_line(labels, 6)}"
+        yield Note("version", f"{which} that {'was' if len(labels) == 1 else 'were'} {made}.", remedy=_MADE_ANEW)
 
 
 def _exams(job: JobSpec) -> Iterator[Note]:

@@ -24,6 +24,7 @@ from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
 _NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
 _BEGUN = "begun.json"  # cases of a run that is not over, or was killed
 _QUEUE = "queue.json"
+_ACCEPTED = "accepted.json"  # finished cases of an earlier source that count as this job's
 QUEUE_SECONDS = 120.0  # after which a note of what waits is not believed; a run renews it sooner
 
 
@@ -47,6 +48,16 @@ class JobStore:
     def begin(self, ids: Iterable[str]) -> None:
         """Note whose cases these are before the first of them runs; `write` tells it from then on."""
         write_sealed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
+
+    def accept(self, ids: Mapping[str, str]) -> None:
+        """Count further finished cases in place of those that the job has: {id of the job's: id of the finished}."""
+        if ids:
+            write_sealed(self.folder / _ACCEPTED, _ACCEPTED, {"cases": {**self.accepted(), **ids}})
+
+    def accepted(self) -> dict[str, str]:
+        """{id of a case that the job has: id of the finished one in its place}. Raises DamagedError."""
+        found = read_sealed(self.folder / _ACCEPTED, _ACCEPTED) or {}
+        return dict(found.get("cases", {}))
 
     def note_queue(self, waiting: Mapping[str, str]) -> None:
         """Say to other processes which cases wait, and why, by id. Where that fails, they do not hear of it."""

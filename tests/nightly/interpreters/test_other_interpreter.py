@@ -12,6 +12,8 @@ import yaml
 import ianvs
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.config.contracts import Surroundings
+from ianvs.plugins.authors_files import kept
+from ianvs.plugins.source import authors_sources
 from ianvs.processes.interpreters.author_object import load_in
 from tests.errors import located
 
@@ -87,6 +89,22 @@ def _job(folder: Path, *, attack: str = "pass", train: str = "pass", both: bool 
     file = folder / "job.yaml"
     file.write_text(yaml.safe_dump({"benchmarkingjob": job}))
     return file
+
+
+@pytest.mark.parametrize("init", [True, False])
+def test_a_plugin_in_a_package_has_its_relative_imports(init: bool, tmp_path: Path) -> None:
+    (tmp_path / "approach").mkdir()
+    (tmp_path / "approach/base.py").write_text("class Base:\n    def load(self, path): ...\n")
+    method = tmp_path / "approach/method.py"
+    method.write_text("from .base import Base\nfrom .other import X\n\n\nclass Method(Base):\n    pass\n")
+    (tmp_path / "approach/other.py").write_text("X = 1\n")
+    if init:
+        (tmp_path / "approach/__init__.py").write_text("from .method import Method\n")
+    planned = {path: path.read_bytes() for path in authors_sources(str(method), "Method")}
+    (tmp_path / "approach/other.py").unlink()  # what was planned is what runs
+    with kept(planned):
+        found = load_in(Surroundings(python=_interpreter(tmp_path / "venv")), str(method), "Method").target
+    assert hasattr(found, "load")
 
 
 @pytest.mark.slow

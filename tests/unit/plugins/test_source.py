@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.plugins.source import imported_by, local_files, source_of
+from ianvs.plugins.local_imports import imported_by
+from ianvs.plugins.source import local_files, source_of
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_modules_of_the_jobs_folder_are_local(
     monkeypatch.syspath_prepend(str(job))
     url = str(job / "methods" / "plugin.py")
     assert set(source_of(url, "Model")) == {"plugin.py"}
-    assert set(source_of(url, "Model", job=job)) == {"plugin.py", "shared.py"}
+    assert set(source_of(url, "Model", job=job)) == {"plugin.py", "../shared.py"}
 
 
 def test_a_module_on_the_path_is_local_as_far_as_its_package_reaches(
@@ -113,6 +114,6 @@ def test_a_module_on_the_path_is_local_as_far_as_its_package_reaches(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert {"plugin.py", "common.py"} <= set(source_of("ownpack.methods.plugin:Model", "Model"))
+    assert {"plugin.py", "../common.py"} <= set(source_of("ownpack.methods.plugin:Model", "Model"))
     assert "beside.py" not in source_of("ownpack.methods.plugin", "Model")
     assert set(source_of("alone", "Model")) == {"alone.py"}

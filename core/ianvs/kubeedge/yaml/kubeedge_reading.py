@@ -20,7 +20,7 @@ from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, mod
 from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
 from ianvs.kubeedge.yaml.migration import migrated
 from ianvs.kubeedge.yaml.rewriting import Rewriting
-from ianvs.plugins.source import imported_by
+from ianvs.plugins.local_imports import imported_by
 
 IANVS = "ianvs"
 """What files call this contract."""

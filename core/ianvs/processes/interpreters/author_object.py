@@ -25,6 +25,7 @@ from ianvs.base.errors import PluginError
 from ianvs.config.contracts import Surroundings
 from ianvs.plugins.authors_files import kept_files
 from ianvs.plugins.loader import Loaded, load, load_once
+from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.processes.interpreters.lock import WORKER
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, packed, unpacked
 
@@ -207,11 +208,15 @@ class _AuthorsObject:
 def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     """One with the methods that the author's has, and their parameters."""
     found = None if where.adapter is None else find_spec(where.adapter)
+    entry = Path(url).resolve() if url.endswith(".py") and Path(url).is_file() else None
+    package = None if entry is None else package_of(entry)
     told = worker.call(
         "load",
         {
             "url": url,
             "name": name,
+            "folders": [os.path.dirname(url)] if entry is None else list(map(str, import_folders(entry))),  # noqa: PTH120
+            "package": None if package is None else str(package),
             "kept": {os.fspath(path): text.decode(errors="replace") for path, text in kept_files().items()},
             "adapter": None if found is None else found.origin,
             "threads": int(os.environ.get("OMP_NUM_THREADS") or 1),

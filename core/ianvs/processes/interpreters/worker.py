@@ -192,7 +192,7 @@ class Worker:
         if hasattr(adapter, "found"):
             target = adapter.found(url, name)
         else:
-            target = _named(finder, url, name)
+            target = _named(finder, url, name, body["folders"], body["package"])
             target = target if adapter is None else adapter.adapted(target)
         if not callable(target):
             raise PluginError(f"'{name}' is not a class.")
@@ -286,11 +286,18 @@ class Worker:
             sys.modules["torch"].manual_seed(seed)
 
 
-def _named(finder, url, name):
-    """What is called `name` in a file, or in a module."""
+def _named(finder, url, name, folders, package):
+    """What is called `name` in a file, or in a module.
+
+    folders: that lead sys.path for it. package: the folder of the package of a file with relative imports, or None.
+    """
     if url.endswith(".py"):
-        sys.path.insert(0, os.path.dirname(url))
-        module = _run(finder.spec("author_" + os.path.basename(url)[:-3], url))
+        sys.path[:0] = folders
+        module = (
+            _run(finder.spec("author_" + os.path.basename(url)[:-3], url))
+            if package is None
+            else (_in_package(finder, os.path.realpath(url), package))
+        )
     else:
         module = importlib.import_module(url.partition(":")[0])
         name = url.partition(":")[2] or name
@@ -299,6 +306,19 @@ def _named(finder, url, name):
     found = getattr(module, name)
     _ours("mode_switch", _MODE_SWITCH).share_train(found)
     return found
+
+
+def _in_package(finder, path, package):
+    """The module of a file within a package, which is imported under a name that no other has."""
+    top = "author_" + os.path.basename(package)
+    init = os.path.join(package, "__init__.py")
+    if init in finder.files or os.path.isfile(init):
+        _run(finder.spec(top, init, [package]))
+    else:
+        spec = importlib.machinery.ModuleSpec(top, None, is_package=True)
+        spec.submodule_search_locations = [package]
+        sys.modules[top] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(".".join([top] + os.path.relpath(path, package)[:-3].split(os.sep)))
 
 
 def _parameters(function):

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ianvs.base.secrets import without_secrets
@@ -52,11 +52,25 @@ class OfTrial:
 
 
 @dataclass(frozen=True)
+class AcceptedCase:
+    """A finished case of an earlier source that counts as one of the plan.
+
+    Attributes:
+        id: The id under which it is stored.
+        source: The digests of its source files.
+    """
+
+    id: str
+    source: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class PlannedAlgorithm:
     """An algorithm in one exam, with what its cases share.
 
     testenv_name: "" where the job has one exam only. drawn: None: the exam is that of all seeds. origin: where its
     cases come from. repeated: the seed whose cases run once more, from nothing; None: they are no repetition.
+    accepted: by the id that a case would have, the stored one in its place.
     """
 
     spec: AlgorithmSpec
@@ -70,6 +84,7 @@ class PlannedAlgorithm:
     drawn: DrawnExam | None = None
     origin: Listed | OfTrial = Listed()
     repeated: int | None = None
+    accepted: Mapping[str, AcceptedCase] = field(default_factory=dict)
 
     @property
     def role(self) -> str:
@@ -125,8 +140,9 @@ class PlannedAlgorithm:
         chosen = dict(hyperparameters)
         without_seed = digest([self.exam_id, self.identity_digest, chosen])
         row = without_seed if self.drawn is None else digest([self.drawn.group_id, self.identity_digest, chosen])
+        case_id = digest([without_seed, seed])
         return TestCase(
-            id=digest([without_seed, seed]),
+            id=self.accepted[case_id].id if case_id in self.accepted else case_id,
             row=row,
             algorithm=self.spec.name,
             paradigm=self.spec.paradigm.name,
@@ -139,13 +155,20 @@ class PlannedAlgorithm:
 
     def identity_of(self, case: TestCase) -> dict[str, object]:
         """Everything that made the id of `case`, readable; secret values are not written down."""
+        accepted = next((one for one in self.accepted.values() if one.id == case.id), None)
+        identity = self.identity if accepted is None else {**self.identity, "source": accepted.source}
         return {
             "exam_id": self.exam_id,
             "exam": _options_shown(self.exam, "scenario"),
-            "algorithm": _options_shown(self.identity, "paradigm"),
+            "algorithm": _options_shown(identity, "paradigm"),
             "hyperparameters": without_secrets(case.hyperparameters),
             "seed": case.seed,
         }
+
+    def with_source(self, source: Mapping[str, str]) -> "PlannedAlgorithm":
+        """The same algorithm as it was when its source files had these digests."""
+        identity = {**self.identity, "source": dict(source)}
+        return replace(self, identity=identity, identity_digest=digest(identity), accepted={})
 
     def __len__(self) -> int:
         return cells(self.spec.modules) if self.choices is None else len(self.choices)

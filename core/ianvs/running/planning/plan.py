@@ -22,7 +22,13 @@ from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, 
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.server_version import with_server_version
-from ianvs.running.planning.stored_cases import EarlierCase, stored_cases, stored_ids
+from ianvs.running.planning.stored_cases import (
+    EarlierCase,
+    accepted_cases,
+    cases_of_other_source,
+    stored_cases,
+    stored_ids,
+)
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
@@ -159,7 +165,9 @@ class Plan:
             if exam_damage is not None:
                 damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
                 return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
-            return planned("finished", "nothing", "finished", stored=state)
+            kept = self.accepted_sources.get(case.id)
+            reason = f"finished; kept, made by an earlier {one_line(kept, 3)}" if kept else "finished"
+            return planned("finished", "nothing", reason, stored=state)
         if status == "failed":
             failure = self.store.failure(case.id)
             said = f"{failure.error}: {failure.message}" if failure else "no reason is known"
@@ -195,6 +203,21 @@ class Plan:
         same_exam = before["exam_id"] == algorithm.exam_id
         return EarlierCase(predecessor, tuple(identity_differences(before, now)), same_exam)
 
+    def of_other_source(self) -> dict[str, str]:
+        """{id of a case that has not finished: id of a finished one that differs from it in its source alone}."""
+        return cases_of_other_source(self.algorithms, self.cases(), self.store)
+
+    @cached_property
+    def accepted_sources(self) -> dict[str, tuple[str, ...]]:
+        """By id of an accepted case of an earlier source, the files that have changed since."""
+        found: dict[str, tuple[str, ...]] = {}
+        for algorithm in self.algorithms:
+            now: Mapping[str, str] = algorithm.identity["source"]  # type: ignore[assignment]
+            for one in algorithm.accepted.values():
+                changed = [name for name in {**now, **one.source} if now.get(name) != one.source.get(name)]
+                found[one.id] = min(tuple(changed), found.get(one.id, tuple(changed)), key=len)
+        return found
+
     def earlier_cases(self) -> Iterator[tuple[TestCase, EarlierCase]]:
         """Cases that have not run, of which the job has stored an earlier one in the same exam."""
         stored = stored_ids(self.store)
@@ -217,6 +240,7 @@ def make_plan(
     job = with_server_version(job)
     algorithms: list[PlannedAlgorithm] = []
     scores = []
+    accepted = accepted_cases(job.workspace, job.name)
     students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))
     for exam, known in zip_longest(job.testenvs, samples):
         fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known, partial(say, exam.dataset))
@@ -224,7 +248,9 @@ def make_plan(
         for spec, paradigm in students:
             facts = exam_identity(exam, spec, paradigm, fingerprint)
             identity = algorithm_identity(job, exam, spec, paradigm)
-            planned = PlannedAlgorithm(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity))
+            planned = PlannedAlgorithm(
+                *(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity)), accepted=accepted
+            )
             if not seeds_of_case(exam.scenario):
                 algorithms.append(planned)
                 continue

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from ianvs.base.errors import DamagedError, one_line
 from ianvs.base.secrets import HIDDEN
 from ianvs.base.types import TestCase
-from ianvs.running.planning.cases import PlannedAlgorithm, axes, prefixed
-from ianvs.store import CaseStore
+from ianvs.running.planning.cases import AcceptedCase, PlannedAlgorithm, axes, prefixed
+from ianvs.store import CaseStore, JobStore
 from ianvs.store.keys import canonical
 
 
@@ -57,6 +58,54 @@ def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], told: Mapping[st
     return [case for _, case in sorted(found, key=lambda one: one[0])]
 
 
+def accepted_cases(workspace: Path, job: str) -> dict[str, AcceptedCase]:
+    """Finished cases of an earlier source that a job counts as its own, by the id that each would have now.
+
+    Those that are damaged don't count: with the source of today they can't be made again.
+    """
+    store, found = CaseStore(workspace), {}
+    for now, before in JobStore(workspace, job).accepted().items():
+        with suppress(DamagedError):
+            state, identity = store.state(before, thoroughly=True), store.identity(before)
+            if state.status == "finished" and not state.damaged and identity and store.status(now) != "finished":
+                found[now] = AcceptedCase(before, identity["algorithm"]["source"])
+    return found
+
+
+def cases_of_other_source(
+    algorithms: Sequence[PlannedAlgorithm], cases: Iterable[tuple[TestCase, PlannedAlgorithm]], store: CaseStore
+) -> dict[str, str]:
+    """Find finished cases that differ from cases of a plan in nothing but the source of the algorithm.
+
+    Args:
+        algorithms: Those of the plan.
+        cases: Those of the plan; of these the ones that have finished are left out.
+        store: Where cases are stored.
+
+    Returns:
+        {id of the plan's case: id of the finished one, the last that was made}.
+    """
+    finished: dict[str, float] = {}
+    sources: dict[str, dict[str, Mapping[str, str]]] = {}  # by exam, by its text
+    for case_id in stored_ids(store):
+        with suppress(DamagedError, OSError):
+            identity = store.identity(case_id) if store.status(case_id) == "finished" else None
+            if identity is not None:
+                finished[case_id] = store.folder(case_id).stat().st_mtime
+                source = identity["algorithm"]["source"]
+                sources.setdefault(identity["exam_id"], {})[canonical(source)] = source
+    earlier = {
+        (of.exam_id, of.identity_digest): [of.with_source(one) for one in sources.get(of.exam_id, {}).values()]
+        for of in algorithms
+    }
+    found = {}
+    for case, of in cases:
+        ids = {one.case(case.hyperparameters, case.seed).id for one in earlier[of.exam_id, of.identity_digest]}
+        if case.id not in finished and (stored := [one for one in ids if one in finished]):
+            found[case.id] = max(stored, key=finished.__getitem__)
+    return found
+
+
 @dataclass(frozen=True)
 class EarlierCase:
     """A case that a job has stored before something changed, and that would be another one now.
@@ -67,6 +116,11 @@ class EarlierCase:
     case_id: str
     differences: tuple[str, ...]
     same_exam: bool
+
+    @property
+    def other_source_alone(self) -> bool:
+        """Whether nothing has changed but source files, of the algorithm or of ianvs."""
+        return all(one.startswith(("source ", "ianvs itself", "the way that ianvs counts")) for one in self.differences)
 
     @property
     def said(self) -> str:

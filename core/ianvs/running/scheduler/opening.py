@@ -18,8 +18,9 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import EngineSpec, JobSpec, ModuleSpec, ScenarioSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.loader import Loaded, cause, load
+from ianvs.plugins.local_imports import imported_by
 from ianvs.plugins.signature import constructor_parameters
-from ianvs.plugins.source import imported_by, local_files
+from ianvs.plugins.source import local_files
 from ianvs.plugins.value_types import type_problems
 from ianvs.processes.engines import Engine, LocalEngine, Workload
 from ianvs.running.scheduler.slots import visible_gpus

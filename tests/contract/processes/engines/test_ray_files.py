@@ -167,6 +167,23 @@ def test_a_gathered_plugin_runs_elsewhere_with_what_it_imports(tmp_path: Path) -
     assert ran.stdout.strip() == str(tmp_path / "there" / "ianvs" / "__init__.py"), "our own version travels too"
 
 
+def test_a_plugin_in_a_package_runs_elsewhere(tmp_path: Path) -> None:
+    files = {
+        "src/approach/__init__.py": b"",
+        "src/approach/base.py": b"from ..common import ANSWER\n\n\nclass Base:\n    answer = ANSWER\n",
+        "src/approach/method.py": b"from .base import Base\n\n\nclass Method(Base):\n    pass\n",
+        "src/common.py": b"ANSWER = 42\n",
+    }
+    write(tmp_path / "job", files)
+    entry = tmp_path / "job/src/approach/method.py"
+    moved = gather_code([entry], tmp_path / "there")
+    (tmp_path / "job").rename(tmp_path / "gone")
+    script = "from ianvs.plugins.loader import load; import sys; print(load(sys.argv[1], 'Method').target.answer)"
+    command = [sys.executable, "-c", script, moved[entry]]
+    ran = subprocess.run(command, cwd=tmp_path / "there", capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "42", ran.stderr
+
+
 def test_data_and_results_beside_a_plugin_stay_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_files, "_BESIDE_LIMIT", 1000)
     folder = tmp_path / "job"

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 import ianvs
+from ianvs.plugins.loader import importable_by_others, load, place_for_others
 from ianvs.processes.engines import LocalEngine, Task, Workload
 from ianvs.processes.engines.capped_log import CAP
 from tests.contract.engines.test_engines import task, until_ended
@@ -119,3 +121,21 @@ def leave_a_file(argument: object, report: object) -> str:
     handle, path = tempfile.mkstemp()
     os.close(handle)
     return str(Path(path).parent)
+
+
+@pytest.mark.parametrize("package", ["", "RATE = 2\n"])
+def test_spawned_processes_import_a_plugin_of_a_package_under_the_same_name(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "approach").mkdir()
+    (tmp_path / "approach/method.py").write_text("from .base import Base\n\n\nclass Method(Base):\n    pass\n")
+    (tmp_path / "approach/base.py").write_text("class Base:\n    answer = 'base'\n")
+    if package:
+        (tmp_path / "approach/__init__.py").write_text(package)
+    loaded = load(str(tmp_path / "approach/method.py"), "Method")
+    with importable_by_others(), loaded.active() as build:
+        place_for_others(build.__module__)
+        script = f"import sys; sys.path[:0] = {sys.path!r}; import {build.__module__} as m; print(m.Method.answer)"
+        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout == "base\n"

@@ -16,7 +16,7 @@ from typing import IO, Any, TypeVar
 from ianvs.base.errors import IanvsError, Location
 from ianvs.base.package import own_files, own_name
 from ianvs.config.spec import AlgorithmSpec, ScenarioSpec
-from ianvs.plugins.source import source_files
+from ianvs.plugins.local_imports import import_folders, source_files
 
 CODE_LIMIT = 400 << 20  # bytes of code and initial models; Ray takes no more than 512 MiB
 _BESIDE_LIMIT = 10 << 20  # bytes; what is larger beside a plugin is data, not part of it
@@ -116,10 +116,11 @@ def gather_code(files: Iterable[Path], target: Path) -> dict[Path, str]:
         elif (entry / "__init__.py").is_file():  # a package, found by its name
             copies |= {path: entry.name / path.relative_to(entry) for path in _code_in(entry, "**/*")}
         elif entry.exists():
-            folder = places.setdefault(entry.parent, Path("authors", str(len(places))))
-            moved[file] = (folder / entry.name).as_posix()
+            home = import_folders(entry)[-1] if entry.suffix == ".py" else entry.parent  # which holds its package
+            folder = places.setdefault(home, Path("authors", str(len(places))))
+            moved[file] = (folder / entry.relative_to(home)).as_posix()
             if entry.suffix == ".py":
-                copies |= dict(_with_imports(entry, folder))
+                copies |= dict(_with_imports(entry, home, folder))
             else:
                 inside = [path for path in (entry, *entry.rglob("*")) if path.is_file()]
                 copies |= {path: folder / path.relative_to(entry.parent) for path in inside}
@@ -138,13 +139,13 @@ def _code_in(folder: Path, pattern: str) -> Iterator[Path]:
             yield path
 
 
-def _with_imports(entry: Path, place: Path) -> Iterator[tuple[Path, Path]]:
-    """(file, where it goes) of a plugin: below `place`, or where an import through sys.path finds it."""
+def _with_imports(entry: Path, home: Path, place: Path) -> Iterator[tuple[Path, Path]]:
+    """(file, where it goes) of a plugin: below `place` if it is below `home`, or where an import finds it."""
     for folder in {path.parent for path in source_files(entry)}:
         if own_name(folder) is not None:
             continue
-        if folder.is_relative_to(entry.parent):
-            yield from ((path, place / path.relative_to(entry.parent)) for path in _code_in(folder, "*"))
+        if folder.is_relative_to(home):
+            yield from ((path, place / path.relative_to(home)) for path in _code_in(folder, "*"))
         else:
             roots = [Path(root).resolve() for root in sys.path if folder.is_relative_to(Path(root).resolve())]
             root = max(roots, key=lambda found: len(found.parts), default=folder)

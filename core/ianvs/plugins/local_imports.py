@@ -1,0 +1,254 @@
+"""Which files a plugin imports from beside it, by the import statements of these files; nothing is run.
+
+A module whose name is computed (`importlib.import_module`, `__import__`) is not found.
+"""
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import NamedTuple
+
+from ianvs.base.package import PACKAGE, own_name
+from ianvs.base.source_files import read_source
+from ianvs.plugins.authors_files import is_installed, kept_files
+
+INIT = "__init__.py"
+
+
+def imported_by(path: Path) -> tuple[str, ...]:
+    """Dotted names of all that a file imports, anywhere in it.
+
+    Args:
+        path: The file. One that can't be parsed imports nothing: the loader reports it.
+
+    Returns:
+        `a.b` and `a.b.c` of `from a.b import c`. A relative import has its folder before a colon: `/folder:b`.
+    """
+    return _source(path).imports
+
+
+def tree_digest(path: Path) -> str:
+    """Digest of a source file without comments, docstrings and formatting: of the bytes where it can't be parsed."""
+    return _source(path).tree
+
+
+def bytes_digest(path: Path) -> str:
+    """Digest of the text of a source file; line ends don't count."""
+    return _source(path).text
+
+
+def package_of(entry: Path) -> Path | None:
+    """Topmost folder of the package in which a plugin's relative imports are looked up.
+
+    That is the folder that the imports of the file, or of a file that it imports so, reach at the top, and further up
+    as long as there is an `__init__.py`.
+
+    Args:
+        entry: The plugin's file, resolved.
+
+    Returns:
+        The folder; None if the file has no relative import.
+    """
+    top, waiting, seen = entry, [entry], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for module in imported_by(path):
+            folder, _, dotted = module.rpartition(":")
+            if folder:
+                if top.is_relative_to(folder):
+                    top = Path(folder)
+                waiting += filter(_exists, (Path(folder, *parts) for parts in _candidates(dotted)))
+    return None if top == entry else _top_package(top)
+
+
+def import_folders(entry: Path) -> tuple[Path, ...]:
+    """Folders that lead sys.path while a plugin's code runs: that of its file, and the one that holds its package.
+
+    Args:
+        entry: The plugin's file, resolved.
+    """
+    package = package_of(entry)
+    if package is None and _exists(entry.parent / INIT):
+        around = _top_package(entry.parent)
+        if around.name in {module.partition(".")[0] for module in imported_by(entry)}:
+            package = around
+    return (entry.parent,) if package is None else (entry.parent, package.parent)
+
+
+def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path]:
+    """Return a file and all local ones that its imports run, transitively: modules, and the packages around them.
+
+    Args:
+        entry: The file, resolved.
+        homes: Folders whose modules are local; None: all that are not in the folders where packages are installed.
+            Modules of ianvs count wherever they are.
+    """
+    found: set[Path] = set()
+    waiting = [entry]
+    folders = import_folders(entry)
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for module in imported_by(path):
+            waiting.extend(_local_files(module, folders, homes))
+    return found
+
+
+def origin_of(dotted: str, search: Sequence[str]) -> str | None:
+    """Look up where a module is, without importing its packages.
+
+    Returns:
+        Its file; "" for a package without one; None if it is nowhere.
+    """
+    origin = None
+    for part in dotted.split("."):
+        spec = PathFinder.find_spec(part, search) if part else None
+        if spec is None:
+            return None
+        origin, search = spec.origin or "", list(spec.submodule_search_locations or [])
+    return origin
+
+
+def find_module(dotted: str, search: Sequence[str]) -> Path | None:
+    """The resolved Python file of a module; None if it has none."""
+    origin = origin_of(dotted, search)
+    return Path(origin).resolve() if origin and origin.endswith(".py") else None
+
+
+class _Source(NamedTuple):
+    """A parsed file. text: digest of its bytes. tree: of its syntax tree. imports: as `imported_by`."""
+
+    text: str
+    tree: str
+    imports: tuple[str, ...]
+
+
+def _source(path: Path) -> _Source:
+    content = kept_files().get(os.fspath(path))
+    if content is not None:
+        return _parsed(path, hashlib.sha256(content).hexdigest(), len(content), content)
+    stat = path.stat()
+    return _parsed(path, str(stat.st_mtime_ns), stat.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(path: Path, version: str, size: int, content: bytes | None = None) -> _Source:
+    """version: what tells this content of the file from another one. content: None: it is read."""
+    content = (read_source(path) if content is None else content).replace(b"\r\n", b"\n")
+    text = hashlib.sha256(content).hexdigest()
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return _Source(text, text, ())
+    imports: list[ast.Import | ast.ImportFrom] = []
+    digest = hashlib.sha256(_text(tree, imports).encode()).hexdigest()
+    return _Source(text, f"tree:{digest}", tuple(dict.fromkeys(name for one in imports for name in _names(one, path))))
+
+
+def _text(node: object, imports: list[ast.Import | ast.ImportFrom]) -> str:
+    """As ast.dump, without docstrings, and without empty fields, in which versions of Python differ.
+
+    imports: to which import statements are added.
+    """
+    if isinstance(node, ast.Constant):
+        return f"{type(node.value).__name__} {node.value!a}"
+    if isinstance(node, ast.AST):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+        fields = ((name, getattr(node, name, None)) for name in node._fields if name not in ("ctx", "type_comment"))
+        parts = [f"{name}={_text(value, imports)}" for name, value in fields if value not in (None, [])]
+        return f"{type(node).__name__}({','.join(parts)})"
+    if isinstance(node, list):
+        return f"[{','.join([_text(one, imports) for one in node if not _is_bare_string(one)])}]"
+    return ascii(node)
+
+
+def _is_bare_string(node: object) -> bool:
+    """Whether it is a docstring, or another string whose value nobody takes."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _names(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif node.level <= len(path.parents):
+        base = f"{path.parents[node.level - 1]}:{node.module or ''}" if node.level else node.module or ""
+        yield base
+        yield from (f"{base}{'' if base.endswith(':') else '.'}{alias.name}" for alias in node.names)
+
+
+def _local_files(module: str, folders: Sequence[Path], homes: Collection[Path] | None) -> Iterator[Path]:
+    """Files that an import of `module` runs. folders: that lead sys.path then."""
+    folder, _, dotted = module.rpartition(":")
+    top, parts = dotted.partition(".")[0], dotted.split(".")
+    if not folder and top == PACKAGE.name:
+        path = _find_own(dotted)
+        if path is not None:
+            yield path
+        return
+    if not folder and top in sys.stdlib_module_names:
+        return
+    search = [folder] if folder else [*map(str, folders), *sys.path]
+    if not folder and _is_installed(top, tuple(search), tuple(one.stat().st_mtime_ns for one in folders)):
+        return
+    # An import of a.b.c runs a/__init__.py and a/b/__init__.py as well.
+    found = [find_module(".".join(parts[:count]), search) for count in range(1, len(parts) + 1)]
+    for path in (*found, *(_packages_around(Path(folder)) if folder else ())):
+        if path is not None:
+            near = bool(folder) or homes is None or any(path.is_relative_to(home) for home in homes)
+            if own_name(path) is not None or (near and not is_installed(path)):
+                yield path
+
+
+@lru_cache(maxsize=4096)
+def _find_own(dotted: str) -> Path | None:
+    """File of a module of ours, which nobody adds while we run."""
+    path = find_module(dotted, [str(PACKAGE.parent)])
+    return None if path is None or own_name(path) is None else path
+
+
+@lru_cache(maxsize=4096)
+def _is_installed(top: str, search: tuple[str, ...], mtimes_ns: tuple[int, ...]) -> bool:
+    """Whether `top` is an installed package, none of whose modules is local.
+
+    mtimes_ns: of a plugin's folders, so that a module which is put there later is seen.
+    """
+    spec = PathFinder.find_spec(top, search)
+    found = [] if spec is None else [*(spec.submodule_search_locations or []), *([spec.origin] if spec.origin else [])]
+    return bool(found) and all(is_installed(Path(place).resolve()) and own_name(Path(place)) is None for place in found)
+
+
+def _packages_around(folder: Path) -> Iterator[Path]:
+    """The `__init__.py` of a folder and of those above it, as far as they are packages."""
+    for parent in (folder, *folder.parents):
+        if not _exists(parent / INIT):
+            return
+        yield parent / INIT
+
+
+def _top_package(folder: Path) -> Path:
+    """The topmost package that holds a folder; the folder itself if it is in none."""
+    return max([folder, *(init.parent for init in _packages_around(folder.parent))], key=lambda one: -len(one.parts))
+
+
+def _candidates(dotted: str) -> Iterator[tuple[str, ...]]:
+    """Where in a folder the file of a module may be, and those of the packages around it."""
+    parts = tuple(filter(None, dotted.split(".")))
+    for count in range(len(parts) + 1):
+        yield (*parts[:count], INIT)
+    if parts:
+        yield (*parts[:-1], f"{parts[-1]}.py")
+
+
+def _exists(path: Path) -> bool:
+    return os.path.realpath(path) in kept_files() or path.is_file()
