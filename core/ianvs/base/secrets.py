@@ -24,7 +24,15 @@ _ALWAYS = re.compile(
     r"|(api|access|private|secret|auth)keys?|(api|access|auth|bearer)tokens?"
 )
 _PASSWORD = re.compile(r"secrets?|passwords?|passwd|pwd|pw|passphrases?")  # which may be a number
-_PLURAL = re.compile(r"\b(api|access|private|secret) (keys|tokens)\b")  # alone, attention has keys and text has tokens
+_SERVICE = (
+    "wandb|openai|anthropic|huggingface|hf|hub|github|gitlab|slack|comet|neptune|mistral|cohere|replicate|azure|aws|gcp"
+)
+_OF_SERVICE = re.compile(_SERVICE)  # `wandb: KEY`
+# Otherwise attention has keys and text has tokens.
+_PLURAL = re.compile(
+    rf"^tokens$|\b(api|access|private|secret|auth|bearer|refresh|user|login|{_SERVICE}) (keys|tokens)\b"
+)
+_LOOKS_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+=-]{20,}")  # as keys of services are, and names of models not
 _OFTEN = re.compile(r"key|token|pass|session|signature")
 # A name that counts or measures keys and tokens is nobody's secret.
 _MEASURES = re.compile(
@@ -44,8 +52,8 @@ def is_secret(name: str) -> bool:
 
     A name is taken apart at underscores, other punctuation, digits and capitals. One part has to be key, token, secret,
     password, passphrase, pass, pw, credential, bearer, auth, pat, dsn, jwt, cookie, session, signature or the like, or
-    two of them api keys; key, token, pass, session and signature do not count beside a part that measures (`key_size`),
-    and a name that ends in mode, type, method, scheme or kind is none (`auth_mode`).
+    two of them api keys, or the name is tokens; key, token, pass, session and signature do not count beside a part that
+    measures (`key_size`), and a name that ends in mode, type, method, scheme or kind is none (`auth_mode`).
     """
     parts = _words(name)
     if parts and _KINDS.fullmatch(parts[-1]):
@@ -59,8 +67,11 @@ def is_secret(name: str) -> bool:
 def _hides(name: str, value: object) -> bool:
     """Whether `value` is a secret by its name. Truth values are none, numbers only of passwords, and the name of a
     variable that holds one is none either (`api_key_env: OPENAI_API_KEY`)."""
-    if value is None or isinstance(value, bool) or not is_secret(name):
+    if value is None or isinstance(value, bool):
         return False
+    if not is_secret(name):
+        of_service = _OF_SERVICE.fullmatch("".join(_words(name)[-1:])) is not None
+        return of_service and isinstance(value, str) and _LOOKS_RANDOM.fullmatch(value) is not None
     values = value if isinstance(value, list | tuple) and value else [value]
     if all(isinstance(one, int | float) for one in values):
         return any(map(_PASSWORD.fullmatch, _words(name)))
@@ -195,7 +206,12 @@ _NO_CODE = r"(?i)^(?!none$|null$|true$|false$|[/.$*])"  # nor is `password=None`
 _LOOKS = tuple(
     (markers, re.compile(looks, re.ASCII), re.compile(has))
     for markers, looks, has in (
-        (("gh", "glpat-", "xox"), _BEGIN + r"(?P<secret>(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-)[\w-]{10,})", _ANY),
+        (
+            ("gh", "glpat-", "xox", "xapp-"),
+            _BEGIN + r"(?P<secret>(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-)[\w-]{10,})",
+            _ANY,
+        ),
+        (("wandb",), r"(?i:\bwandb(?:[_-]api[_-]key)?\b)['\"]?[ ]?[:=][ ]?['\"]?(?P<secret>[0-9a-f]{40})\b", _ANY),
         (("sk-", "sk_", "hf_"), _BEGIN + r"(?P<secret>(?:sk-|sk_(?:live|test)_|hf_)[\w-]{10,})", _NO_WORDS),
         (("akia", "asia", "aiza"), _BEGIN + r"(?P<secret>A[KS]IA[A-Z0-9]{16}|AIza[\w-]{30,})(?![\w-])", _ANY),
         (("eyj",), _BEGIN + r"(?P<secret>eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?)", _ANY),

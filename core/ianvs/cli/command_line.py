@@ -17,6 +17,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.base.garbage import not_collecting
 from ianvs.base.package import JOB_FILE, shipped_jobs
 from ianvs.base.secrets import hide_secrets
+from ianvs.base.visible_text import visible
 from ianvs.cli.ascii_streams import write_what_can_be_written
 from ianvs.cli.parser import Parser, subparsers_of
 
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except IanvsError as error:
-        print(hide_secrets(str(error), environment=os.environ), file=sys.stderr)
+        print(visible(hide_secrets(str(error), environment=os.environ)), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ianvs.base.errors import ValidationError, closest
 from ianvs.base.secrets import without_secret
+from ianvs.base.visible_text import visible
 
 if TYPE_CHECKING:
     from ianvs.api import Results
@@ -171,7 +172,7 @@ def counted(states: Counter[str]) -> str:
 
 def warn(warnings: Sequence[ValidationError]) -> None:
     for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(visible(f"warning: {warning}"), file=sys.stderr)
 
 
 def show(results: Results, job: str, *, explain: bool = False) -> None:

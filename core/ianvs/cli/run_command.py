@@ -15,6 +15,7 @@ from typing import Any
 import ianvs
 from ianvs.base.errors import ConfigError, IanvsError, ValidationError, shown_path
 from ianvs.base.secrets import hide_secrets
+from ianvs.base.visible_text import visible
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show, warn
 
 
@@ -142,7 +143,7 @@ def _plan(options: argparse.Namespace) -> int:
     for study in plan.studies:
         print(outline(study, plan))
     for planned in plan:
-        print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
+        print(visible(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}"))
     for algorithm in plan.job.algorithms:
         if algorithm.resources is not None:
             print(f"each case of {algorithm.name} takes {algorithm.resources}")
@@ -162,7 +163,7 @@ def _exam(options: argparse.Namespace) -> int:
             code="invalid-argument",
         )
     for name, exam in exams.items():
-        print(exam_text(name, exam))
+        print(visible(exam_text(name, exam)))
         if options.save:
             save_manifest(exam, options.save)
             print(f"saved: {options.save}")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import ianvs
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.secrets import hide_secrets
+from ianvs.base.visible_text import visible
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
 
 _RENEWED = 5.0  # seconds after which a watched page is made anew
@@ -74,7 +75,7 @@ def _status(options: argparse.Namespace) -> int:
         elif waiting:
             print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {waits(waiting)}")
         elif state in ("failed", "unfinished"):
-            print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}")
+            print(visible(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}"))
     for reason, count in Counter(queue.values()).items():  # of cases that have never run
         print(f"{count} new: {waits(reason)}")
     counts["waiting"] += len(queue)
@@ -316,7 +317,7 @@ def _compare(options: argparse.Namespace) -> int:
 
     found = ianvs.compare(options.sides)
     worse = [(limit, one) for metric, limit in options.fail_if_worse for one in found.worse(metric, limit)]
-    print(comparison_text(found))
+    print(visible(comparison_text(found)))
     _write(options, found)
     if options.fail_if_worse:
         print()

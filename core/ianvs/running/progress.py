@@ -11,6 +11,7 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import one_line
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, Failure, Status
+from ianvs.base.visible_text import visible
 from ianvs.results.report.trials import drawn_text
 from ianvs.results.report.values import method_name, telling
 from ianvs.running.planning.cases import PlannedAlgorithm, axes
@@ -188,7 +189,7 @@ class PlainProgress(_Progress):
 
     def _say(self, line: str, colour: str = "") -> None:
         if colour or not self._quiet:
-            print(line, file=self._stream, flush=True)
+            print(visible(line), file=self._stream, flush=True)
 
 
 class LiveProgress(_Progress):
@@ -293,7 +294,7 @@ class LiveProgress(_Progress):
         super().lost(case, reason)
 
     def _say(self, line: str, colour: str = "") -> None:
-        self._progress.console.print(line, style=colour or None, highlight=False)
+        self._progress.console.print(visible(line), style=colour or None, highlight=False, markup=False)
 
 
 def _opening(plan: Plan, to_do: int) -> str:

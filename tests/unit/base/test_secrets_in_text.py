@@ -14,6 +14,7 @@ from ianvs.base.secrets import HIDDEN, hide_secrets, secrets_of, without_secret,
 from ianvs.processes.engines.capped_log import SecretFilter
 
 BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\nAgEAAoIBAQC7VJTUt9Us8cKjMzEfYyjiWA4R\nAB=="
+WANDB = "0123456789abcdef0123456789abcdef01234567"
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----"
 TOKENS = [
     "ghp_abcdefghij0123456789abcdefghij012345",
@@ -26,6 +27,7 @@ TOKENS = [
     "sk_live_abcdefghij0123456789",
     "xoxb-123456789012-1234567890123-AbCdEfGhIjKl",
     "xoxp-123456789012-abcdefghijk",
+    "xapp-1-A0123456789-123456789012-0a1b2c3d",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
     "AKIAIOSFODNN7EXAMPLE",
     "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
@@ -53,6 +55,8 @@ def test_a_token_is_known_by_its_looks_wherever_it_stands(token: str, around: st
         ("AccountKey=abc+/def==;EndpointSuffix=x", "AccountKey=***;EndpointSuffix=x"),
         ("Authorization: Basic bWU6c2VzYW1lMTIz", "Authorization: Basic ***"),
         (f"cut off: {PEM[:60]}", f"cut off: {HIDDEN}"),
+        (f"wandb: {WANDB}", "wandb: ***"),
+        (f"WANDB_API_KEY={WANDB}", "WANDB_API_KEY=***"),
     ],
 )
 def test_a_secret_is_hidden_where_it_stands_in_a_longer_text(text: str, shown: str) -> None:
@@ -78,6 +82,8 @@ def test_a_secret_is_hidden_where_it_stands_in_a_longer_text(text: str, shown: s
         "sorted(names, key=len)",
         "https://h/x?max_tokens=5&page=2",
         "http://example.org/a@b",
+        f"commit {WANDB}",
+        "wandb: Currently logged in as: somebody",
         "--- BEGIN ---",
         "a token is a part of a word, a pass is one over the data",
         "api_key_env",
@@ -95,6 +101,8 @@ def test_what_only_resembles_a_secret_is_shown(text: str) -> None:
         {"auth": True, "password": None, "signature": False},
         {"api_key_env": "OPENAI_API_KEY", "token_variable": "MY_TOKEN"},
         {"block": "skip-connection", "library": "sk-learn", "loss": "cross-entropy"},
+        {"wandb": "offline", "wandb_project": "continual-2024-class-incremental", "hf": "org/model-7b-instruct-v0.2"},
+        {"keys": ["query", "value"], "special_tokens": ["<s>", "</s>"], "max_tokens": "512"},
     ],
 )
 def test_numbers_truth_values_and_names_of_variables_are_no_secrets(given: dict[str, object]) -> None:
@@ -105,6 +113,16 @@ def test_numbers_truth_values_and_names_of_variables_are_no_secrets(given: dict[
 def test_what_is_no_name_of_a_variable_is_hidden_under_the_name_of_one() -> None:
     assert without_secrets({"api_key_env": "sesame-open"}) == {"api_key_env": HIDDEN}
     assert without_secrets({"api_key_env": "AKIAIOSFODNN7EXAMPLE"}) == {"api_key_env": HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "given", [{"tokens": ["sesame-1", "sesame-2"]}, {"wandb": WANDB}, {"slack": "a1-b2-c3-d4-e5-f6-g7"}]
+)
+def test_plural_names_and_those_of_services_hide_their_keys(given: dict[str, object]) -> None:
+    [(name, value)] = given.items()
+    assert without_secrets(given) == {name: HIDDEN}
+    values = value if isinstance(value, list) else [value]
+    assert hide_secrets(" ".join(map(str, values)), given) == " ".join([HIDDEN] * len(values))
 
 
 def test_a_password_may_be_a_number() -> None:

@@ -14,6 +14,7 @@ import yaml
 from markupsafe import Markup
 
 from ianvs.base.secrets import hide_secrets
+from ianvs.base.visible_text import visible
 from ianvs.results.report.charts.points import rank_bar
 from ianvs.results.report.charts.shown_rows import ShownRow, legend_sample
 from ianvs.results.report.document import Cell, Document, FailureGroup, Table, TableColumn
@@ -142,8 +143,7 @@ def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
         return ""
     # Before it is cut: a secret that goes over several lines is hidden whole.
     text = hide_secrets(text, hyperparameters)
-    printable = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
-    return "\n".join(printable.splitlines()[-_LINES:])
+    return "\n".join(visible(text).splitlines()[-_LINES:])
 
 
 def configuration_text(provenance: Mapping[str, object]) -> str:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
+from ianvs.base.visible_text import visible
 from ianvs.results.page.case_pages import case_files, write_case_pages
 from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables, right_aligned
 from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
@@ -221,9 +222,14 @@ def _template(name: str) -> jinja2.Template:
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+        undefined=jinja2.StrictUndefined, finalize=_shown,
     )  # fmt: skip
     return environment.get_template(name)
+
+
+def _shown(value: object) -> object:
+    """What stands in the page for a value of the template, before it is escaped as HTML."""
+    return value if isinstance(value, Markup) else visible(str(value))
 
 
 def _asset(name: str) -> str:

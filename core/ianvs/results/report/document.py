@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from markupsafe import Markup
 
+from ianvs.base.visible_text import visible
 from ianvs.results.report.columns import Column
 from ianvs.results.report.leaderboard_row import FailedCase
 from ianvs.results.report.values import Value
@@ -59,7 +60,7 @@ class TableColumn:
 
     @property
     def texts(self) -> list[str]:
-        return [cell.text for cell in self.cells]
+        return [visible(cell.text) for cell in self.cells]
 
     @property
     def kind(self) -> str:

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from ianvs.base.visible_text import visible
 from ianvs.results.report.document import Cell, Document, Table, TableColumn
 
 _TEXTS = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
@@ -81,7 +82,7 @@ def _arrow(column: TableColumn) -> str:
 
 def escaped(text: str) -> str:
     """`text` in one line, set by LaTeX as it stands: no command, comment or formula of whoever chose a name."""
-    plain = "".join(map(_character, " ".join(text.split())))
+    plain = "".join(map(_character, visible(" ".join(text.split()))))
     return plain if "--" not in text else re.sub("-(?=-)", "-{}", plain)  # else two hyphens are set as a dash
 
 

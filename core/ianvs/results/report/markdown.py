@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
+from ianvs.base.visible_text import visible
 from ianvs.results.report.document import BELOW, FIRST, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.ranking_table import constants_note, without_constants
 
@@ -49,7 +50,7 @@ def aligned(
     # Without disable_numparse tabulate would turn the text "0.10" into 0.1, and a hyperparameter "1e3" into 1000.
     return tabulate(
         rows,
-        [escape(column.title) for column in columns],
+        [escape(visible(column.title)) for column in columns],
         tablefmt=style,
         colalign=[column.align for column in columns] if rows and all(column.align for column in columns) else None,
         disable_numparse=True,
@@ -85,7 +86,7 @@ def _failed(group: FailureGroup) -> str:
 
 def _escape(text: str) -> str:
     """`text` in one line, read by markdown as it stands: no picture, link or html of whoever chose a name."""
-    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+    return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))
 
 
 def _fenced(text: str) -> str:

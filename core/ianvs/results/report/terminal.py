@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ianvs.base.errors import shown_path
+from ianvs.base.visible_text import visible
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.columns import Column
 from ianvs.results.report.document import BELOW, FIRST, Cell, Document, FailureGroup, Table, TableColumn
@@ -50,7 +51,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
     live = console.is_terminal
 
     def say(text: str, style: str) -> None:
-        console.print(Text(text, style=style if live else ""), soft_wrap=not live)
+        console.print(Text(visible(text), style=style if live else ""), soft_wrap=not live)
 
     ranking = document.ranking
     if not ranking.rows:
@@ -133,7 +134,7 @@ def _drawn(ranking: Table, columns: Sequence[TableColumn]) -> RichTable:
     for column in columns:
         combined = column.source is _SETTINGS
         table.add_column(
-            Text(column.title),
+            Text(visible(column.title)),
             justify="right" if column.align == "right" else "left",
             no_wrap=not combined,
             overflow="fold" if combined else "ellipsis",

@@ -153,7 +153,7 @@ def test_failures_come_with_the_end_of_their_log_and_without_secrets(tmp_path: P
     (found,) = read(text).all("details", class_="failed")
     (shown,) = found.all("pre")
     lines = shown.text.splitlines()
-    assert lines[-2:] == ["the key is ***", "�[31mred <b>"]
+    assert lines[-2:] == ["the key is ***", "\\x1b[31mred <b>"]
     assert "line 99" in lines
     assert "line 1" not in lines
     assert "OSError: *** no" in found.text

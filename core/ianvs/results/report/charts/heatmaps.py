@@ -13,6 +13,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
+from ianvs.base.visible_text import visible
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.charts.svg import figure, num, slanted, tag, text
 from ianvs.results.report.leaderboard_row import RowKey
@@ -91,7 +92,7 @@ def heatmap_svg(
         line = y + tall / 2 + 4
         top, base = num(y), num(line)
         # Thousands of cells, and nothing in them to escape: each by `tag` would take ten times as long.
-        parts.append(Markup(f'<text x="{edge}" y="{base}" text-anchor="end">{escape(name)}</text>'))
+        parts.append(Markup(f'<text x="{edge}" y="{base}" text-anchor="end">{escape(visible(name))}</text>'))
         drawn = (
             f'<rect x="{x}" y="{top}" width="{wide - 1}" height="{tall - 1}" fill="#{bytes(fill).hex()}"/>'
             f'<text x="{middle}" y="{base}" text-anchor="middle" fill="{ink}">{_number(value, signed)}</text>'

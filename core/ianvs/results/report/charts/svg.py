@@ -9,6 +9,7 @@ from itertools import count
 
 from markupsafe import Markup, escape
 
+from ianvs.base.visible_text import visible
 from ianvs.results.report.values import shown_number
 
 LIGHT = ("#0a4fb4", "#c43c00", "#008a66", "#c94f9f", "#a59300", "#2c96f0", "#521a00", "#0b0e12")
@@ -56,13 +57,17 @@ def tag(name: str, *children: str | Markup, **attributes: object) -> Markup:
     """`<name ...>children</name>`. `class_` is class, `stroke_width` stroke-width; attributes of None are left out."""
     given = "".join(
         [
-            f' {key.rstrip("_").replace("_", "-")}="{num(value) if isinstance(value, _NUMBER) else escape(value)}"'
+            f' {key.rstrip("_").replace("_", "-")}="{num(value) if isinstance(value, _NUMBER) else _text(value)}"'
             for key, value in attributes.items()
             if value is not None
         ]
     )
-    inside = "".join([child if isinstance(child, Markup) else escape(child) for child in children])
+    inside = "".join([child if isinstance(child, Markup) else _text(child) for child in children])
     return Markup(f"<{name}{given}>{inside}</{name}>" if inside else f"<{name}{given}/>")
+
+
+def _text(value: object) -> Markup:
+    return escape(value if isinstance(value, Markup) else visible(str(value)))
 
 
 def text(x: float, y: float, said: str, anchor: str | None = None, **attributes: object) -> Markup:
