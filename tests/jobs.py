@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import dedent, indent
+from zipfile import ZipFile
 
-from ianvs.store import CaseStore
+from ianvs.store.checksummed_json import read_checksummed, write_checksummed
 
-__all__ = ["MAJORITY", "unpack_cases", "write_job"]
+__all__ = ["MAJORITY", "split_rounds", "write_job"]
 
 MAJORITY = '''
 class Majority:
@@ -71,7 +72,16 @@ def write_job(
     return path
 
 
-def unpack_cases(workspace: Path) -> None:
-    """Give cases at rest their files back, as earlier versions left them and as large ones are."""
-    for result in workspace.glob("cases/*/result.json"):
-        CaseStore(workspace).unpack(result.parent.name)
+def split_rounds(workspace: Path) -> None:
+    """Bring finished cases back to what they were before they finished: a folder for each round, and no result."""
+    for path in workspace.glob("cases/*/rounds.json"):
+        folder = path.parent
+        stored = read_checksummed(path, f"{folder.name}/rounds.json")
+        assert stored is not None
+        with ZipFile(folder / "predictions.zip") as archive:
+            archive.extractall(folder)
+        for index, record in enumerate(stored["rounds"]):
+            name = f"rounds/{index}/round.json"
+            write_checksummed(folder / name, f"{folder.name}/{name}", record)
+        for name in ("rounds.json", "predictions.zip", "result.json"):
+            (folder / name).unlink()

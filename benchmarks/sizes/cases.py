@@ -6,7 +6,6 @@ counted.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,10 +15,11 @@ import numpy as np
 
 import ianvs as api
 from benchmarks.sizes.measuring import Row, disk, ianvs
-from ianvs.base.digests import noted, sealed_bytes, sealed_text
+from ianvs.base.digests import checksummed_text, noted
 from ianvs.base.types import TestCase
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.store import CaseStore
+from ianvs.store.checksummed_json import read_checksummed
 
 PLUGIN = """
 class Nothing:
@@ -164,27 +164,26 @@ def fill(job: Path) -> int:
 def write_like(
     store: CaseStore, origin: str, case: TestCase, algorithm: PlannedAlgorithm, dice: np.random.Generator
 ) -> None:
-    """A finished case with the records of another one, sealed as its own, and its answers, model and log."""
-    shutil.copytree(store.folder(origin), store.folder(case.id))
+    """A finished case with the rounds of another one, and scores drawn at random."""
+    folder = store.folder(case.id)
+    shutil.copytree(store.folder(origin), folder)
     with store.lock(case.id):
         pass
     (store.root / ".names" / case.id).write_text(case.id)
-    result = json.loads((store.folder(origin) / "result.json").read_text())
-    records = result["records"]
-    records["case.json"] |= {"case": vars(case), "identity": algorithm.identity_of(case)}
-    after = ""
-    for name, record in records.items():
-        value = {key: one for key, one in record.items() if key != "digest"}
-        if name.startswith("rounds/"):
-            value["after"] = after
-        if name.startswith("scores/"):
-            values = np.array(value["values"])
-            value["values"] = np.clip(values + dice.normal(0, 0.05, values.shape), 0, 1).tolist()
-        records[name] = json.loads(sealed_text(value, f"{case.id}/{name}"))
-        after = str(records[name]["digest"]) if name.startswith("rounds/") else after
-    answers = store.folder(case.id) / "answers.zip"
-    facts = {name: value for name, value in result.items() if name != "seal"} | {"answers": noted(answers)}
-    (store.folder(case.id) / "result.json").write_bytes(sealed_bytes(facts, f"{case.id}/result.json"))
+    scores = dict(store.scores(origin))
+    for key, score in scores.items():
+        values = np.array(score["values"])
+        scores[key] = {**score, "values": np.clip(values + dice.normal(0, 0.05, values.shape), 0, 1).tolist()}
+    rounds = read_checksummed(folder / "rounds.json", f"{origin}/rounds.json")
+    assert rounds is not None
+    contents = {
+        "case.json": {"case": vars(case), "identity": algorithm.identity_of(case)},
+        "rounds.json": {**rounds, "files": {"predictions.zip": noted(folder / "predictions.zip")}},
+        "scores.json": {"scores": scores, "rungs": {}},
+        "result.json": store.result(origin) or {},
+    }
+    for name, content in contents.items():
+        (folder / name).write_text(checksummed_text(content, f"{case.id}/{name}"))
 
 
 def count(folder: Path) -> int:

@@ -14,12 +14,12 @@ import pytest
 
 import ianvs
 from ianvs import api
-from ianvs.base.digests import sealed_text
+from ianvs.base.digests import checksummed_text
 from ianvs.base.errors import DamagedError, IanvsError
 from ianvs.running.progress import PlainProgress
 from tests.edits import edited
 from tests.errors import located, raised
-from tests.jobs import MAJORITY, unpack_cases, write_job
+from tests.jobs import MAJORITY, split_rounds, write_job
 
 TESTENV = """
 dataset: {train_url: ./train.npz, test_url: ./test.npz}
@@ -45,7 +45,6 @@ def job(tmp_path: Path) -> Path:
 
 
 def the_only(folder: Path, pattern: str) -> Path:
-    unpack_cases(folder / "ws")
     return sorted((folder / "ws").glob(pattern))[0]
 
 
@@ -63,7 +62,7 @@ def test_a_score_that_was_changed_by_hand_is_told_and_computed_again(
     job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = scores(api.report(job))
-    changed = the_only(tmp_path, "cases/*/scores/*.json")
+    changed = the_only(tmp_path, "cases/*/scores.json")
     changed.write_text(edited(changed.read_text(), "0.", "0.9", count=1))
     name = changed.relative_to(tmp_path / "ws").as_posix()
     [row] = api.report(job).leaderboard.rows
@@ -79,10 +78,10 @@ def test_a_score_that_was_changed_by_hand_is_told_and_computed_again(
     assert results.leaderboard.rows[0].status == "finished"
 
 
-def test_a_case_whose_one_file_was_changed_trains_nothing_again_that_can_be_believed(job: Path, tmp_path: Path) -> None:
+def test_a_changed_result_trains_nothing_again(job: Path, tmp_path: Path) -> None:
     before = scores(api.report(job))
     changed = sorted((tmp_path / "ws").glob("cases/*/result.json"))[0]
-    changed.write_text(edited(changed.read_text(), '"values":[[', '"values":[[0.9,', count=1))
+    changed.write_text(edited(changed.read_text(), '"bound": false', '"bound": true'))
     name = changed.relative_to(tmp_path / "ws").as_posix()
     assert sorted(planned.action for planned in ianvs.plan(job)) == ["nothing", "resume"]
     said, results = said_by_a_run(job)
@@ -105,7 +104,7 @@ def test_an_exam_that_is_gone_is_prepared_again_and_no_case_runs(job: Path, tmp_
 
 def test_rounds_that_can_not_be_believed_are_done_again(job: Path, tmp_path: Path) -> None:
     before = scores(api.report(job))
-    predictions = the_only(tmp_path, "cases/*/rounds/2/predictions.npz")
+    predictions = the_only(tmp_path, "cases/*/predictions.zip")
     content = bytearray(predictions.read_bytes())
     content[-100] ^= 1
     predictions.write_bytes(content)
@@ -133,7 +132,7 @@ def test_a_model_that_was_changed_is_not_continued(
     assert scores(results) == before
 
 
-@pytest.mark.parametrize("pattern", ["cases/*/result.json", "cases/*/scores/*.json"])
+@pytest.mark.parametrize("pattern", ["cases/*/result.json", "cases/*/scores.json"])
 def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stays(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
 ) -> None:
@@ -154,11 +153,11 @@ def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stay
 
 def test_a_record_of_a_later_version_is_read(job: Path, tmp_path: Path) -> None:
     before = scores(api.report(job))
-    case = the_only(tmp_path, "cases/*/result.json").parent
-    (case / "result.json").unlink()
+    split_rounds(tmp_path / "ws")
+    case = the_only(tmp_path, "cases/*/case.json").parent
     record = case / "rounds" / "3" / "round.json"
-    stored = {name: value for name, value in json.loads(record.read_text()).items() if name != "digest"}
-    record.write_text(sealed_text({**stored, "of_later": 1}, f"{case.name}/rounds/3/round.json"))
+    stored = {name: value for name, value in json.loads(record.read_text()).items() if name not in ("checksum", "file")}
+    record.write_text(checksummed_text({**stored, "of_later": 1}, f"{case.name}/rounds/3/round.json"))
     assert scores(ianvs.run(job)) == before
     assert not (tmp_path / "trained").exists()
 

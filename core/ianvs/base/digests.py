@@ -1,21 +1,17 @@
-"""Digests beside what is stored: what was damaged or changed by hand since is found, and not believed.
-
-They guard against accidents and careless hands. Who changes a file and all its digests is not found out.
-"""
+"""Checksums of stored files. They detect damage and careless edits, not somebody who recomputes them."""
 
 import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 from ianvs.base.errors import DamagedError, IanvsError, shown_path
 
 CHANGED = "is gone, or was changed after it was stored"
-_SEAL = "digest"  # the last key of a sealed file
-_OF_BYTES = b'{"seal": "'  # how one begins whose digest is that of its text from the second line on
+_CHECKSUM = '{"checksum": "'
 _BLOCK = 1 << 18  # bytes that are read at a time
-_READABLE = 1 << 18  # characters of a text with a line for each number, which takes ten times as long to write
 
 
 def noted(path: Path) -> list[int | str]:
@@ -39,7 +35,7 @@ def differs(path: Path | str, before: Sequence[int | str], *, thoroughly: bool =
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return True
     except OSError as error:
-        raise _unreadable(Path(path), error) from error
+        raise unreadable(Path(path), error) from error
 
 
 def doubt(path: Path) -> bool:
@@ -61,55 +57,47 @@ def content(path: Path | str) -> bytes | None:
     except IsADirectoryError:
         raise DamagedError(Path(path), "is a folder") from None
     except OSError as error:
-        raise _unreadable(Path(path), error) from error
+        raise unreadable(Path(path), error) from error
 
 
-def sealed_text(value: Mapping[str, object], name: str) -> str:
-    """`value` with its digest. name: what it is, such as its place: under another one the digest does not hold."""
-    text = json.dumps(value, separators=(",", ":"))
-    digest = _digest_of(f"{name}\n{text}".encode())
-    if len(text) < _READABLE or not value:
-        return json.dumps({**value, _SEAL: digest}, indent=1) + "\n"
-    return f'{text[:-1]},"{_SEAL}":"{digest}"}}\n'  # to write it once more would take half of the time
+def checksummed_text(value: Mapping[str, object], name: str) -> str:
+    """Serialise `value` as JSON that begins with the checksum of all that follows the first line.
 
-
-def sealed_bytes(value: Mapping[str, object], name: str) -> bytes:
-    """As `sealed_text`, for what is large and is read often: to look at this seal takes a tenth of the time."""
-    rest = json.dumps(value, separators=(",", ":")).encode()[1:] + b"\n"
-    return _OF_BYTES + _digest_of(f"{name}\n".encode() + rest).encode() + b'",\n' + rest
-
-
-def holds(content: bytes, before: Sequence[int | str]) -> bool:
-    """Whether this is the content of a file when it was `noted`."""
-    return _digest_of(content) == before[2]
-
-
-def parsed(text: bytes, name: str, before: Sequence[int | str] | None = None) -> dict[str, object] | None:
-    """What `sealed_text` or `sealed_bytes` was given, with the digest; None: it is damaged, changed, or something else.
-
-    before: of the file when it was believed and `noted`. Nobody has to look at the seal of the same bytes again, which
-    takes most of the time where there are thousands of files.
+    Args:
+        value: What to serialise; each of its keys becomes a line.
+        name: What the file is, for example "<case>/result.json". It is part of the content: a file that was copied to
+            the place of another one is not taken for it.
     """
+    entries = {"file": name, **value}
+    lines = ",\n".join(
+        f"{json.dumps(key)}: {json.dumps(entry, separators=(',', ':'))}" for key, entry in entries.items()
+    )
+    rest = f"{lines}\n}}\n"
+    return f'{_CHECKSUM}{_digest_of(rest.encode())}",\n{rest}'
+
+
+def parse_checksummed(text: bytes, name: str) -> dict[str, Any] | None:
+    """What `checksummed_text` was given; None if the text was damaged, or is of another name."""
+    head, _, rest = text.partition(b"\n")
+    if head != f'{_CHECKSUM}{_digest_of(rest)}",'.encode():
+        return None
     try:
-        if before is not None and _digest_of(text) == before[2]:
-            whole: dict[str, object] = json.loads(text)
-            return whole
-        if text.startswith(_OF_BYTES):
-            head, _, rest = text.partition(b"\n")
-            seal = _digest_of(f"{name}\n".encode() + rest).encode()
-            return dict(json.loads(text)) if head == _OF_BYTES + seal + b'",' else None
-        value = json.loads(text)
-        if not isinstance(value, dict):
-            return None
-        digest = value.pop(_SEAL, None)
-        return {**value, _SEAL: digest} if digest == _seal(value, name) else None
+        value: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    del value["checksum"]
+    return value if value.pop("file", None) == name else None
 
 
-def _seal(value: Mapping[str, object], name: str) -> str:
-    text = json.dumps(value, separators=(",", ":"))
-    return _digest_of(f"{name}\n{text}".encode())
+def checksum(file: IO[bytes]) -> list[int | str]:
+    """[size, digest] of an open file, which is read from the beginning and left there."""
+    digest, size = hashlib.blake2b(digest_size=20), 0
+    file.seek(0)
+    while block := file.read(_BLOCK):
+        digest.update(block)
+        size += len(block)
+    file.seek(0)
+    return [size, digest.hexdigest()]
 
 
 def _digest_of(text: bytes) -> str:
@@ -126,7 +114,7 @@ def _file_digest(path: Path, size: int) -> str:
     return found.hexdigest()
 
 
-def _unreadable(path: Path, error: OSError) -> IanvsError:
+def unreadable(path: Path, error: OSError) -> IanvsError:
     return IanvsError(
         f"{shown_path(path)} can't be read: {error.strerror}. Nothing was written. "
         "Make it readable, or remove it if it is yours: the next run makes it again.",

@@ -25,7 +25,7 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.planning.plan import Plan
 from ianvs.store import CaseStore, ExamRecord, ExamStore
-from ianvs.store.stored_score import finite, score_curve
+from ianvs.store.stored_score import finite, score_curve, score_record
 
 Seen = TypeVar("Seen")
 Said = TypeVar("Said")
@@ -67,7 +67,7 @@ def score_case(request: CaseRequest) -> None:
             higher_is_better=resolve(of).higher_is_better,
         )
         value, _ = score_of(spec, metric, matrix)
-        cases.write_score(request.case.id, key, np.array([[value]], dtype=np.float64), [[None]], after=after)
+        cases.write_score(request.case.id, key, score_record(np.array([[value]], dtype=np.float64)), after)
 
 
 def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wanted]) -> None:
@@ -104,17 +104,15 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wa
     for one in metrics:
         _, key, metric = one
         by_last = metric.over_rounds == "last" and one in alone
-        cases.write_score(
-            request.case.id,
-            key,
+        score = score_record(
             np.array(values[key]),
             details[key],
             between[key],
             None if metric.about is None else metric.about(),
             _part_scores(one, last, GROUPS) if by_last else None,
             _by_group(in_rounds[key]),
-            after,
         )
+        cases.write_score(request.case.id, key, score, after)
 
 
 def _numbers(row: Sequence[Score]) -> Numbers:

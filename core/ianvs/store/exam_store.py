@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import differs, noted
 from ianvs.base.errors import DamagedError
+from ianvs.store.checksummed_json import as_record, checked, read_checksummed, write_checksummed
 from ianvs.store.files import replace_folder, write_json
-from ianvs.store.sealed import as_record, checked, read_sealed, write_sealed
 
 _LISTS = ("classes", "rounds", "tests", "notes", "shape", "sheets")
 
@@ -102,7 +102,9 @@ class ExamStore:
                 np.savez(folder / "rows.npz", **parts)  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
             files = {path.name: noted(path) for path in sorted(folder.iterdir())}
-            write_sealed(folder / "exam.json", exam_id, {**vars(record), "rules": dict(record.rules), "files": files})
+            write_checksummed(
+                folder / "exam.json", exam_id, {**vars(record), "rules": dict(record.rules), "files": files}
+            )
 
     def record(self, exam_id: str) -> ExamRecord | None:
         """None: it is not there. Raises DamagedError."""
@@ -144,7 +146,7 @@ class ExamStore:
         return [test["samples"] for test in json.loads(path.read_bytes())["tests"]]
 
     def _read(self, exam_id: str) -> dict[str, Any] | None:
-        return read_sealed(self.folder(exam_id) / "exam.json", exam_id)
+        return read_checksummed(self.folder(exam_id) / "exam.json", exam_id)
 
     def _arrays(self, exam_id: str, name: str) -> list[NDArray[Any]]:
         with np.load(checked(self.folder(exam_id) / name, self._read(exam_id)), allow_pickle=False) as arrays:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 # The user's, read before any plugin has run: one that changes it makes none of our files unreadable.
 _UMASK = os.umask(0o077)
@@ -27,17 +28,25 @@ def write_note(path: Path, facts: Mapping[str, object]) -> None:
 
 def write_atomic(path: Path, content: bytes) -> bool:
     """Put `content` at `path`, through a temporary file beside it. False, and no write, if it is there already."""
-    if path.is_dir():
-        path.rmdir()  # none of ours; one that is not empty is an error
     with contextlib.suppress(OSError):
         if path.stat().st_size == len(content) and path.read_bytes() == content:
             return False
+    with replace_file(path) as stream:
+        stream.write(content)
+    return True
+
+
+@contextlib.contextmanager
+def replace_file(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary file to write, which takes the place of `path` at the end; dropped if an error comes first."""
+    if path.is_dir():
+        path.rmdir()  # none of ours; one that is not empty is an error
     os.umask(_UMASK)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         # mkstemp makes files private; results are meant to be shared as far as the user's umask allows.
@@ -47,7 +56,6 @@ def write_atomic(path: Path, content: bytes) -> bool:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    return True
 
 
 def write_json(path: Path, value: object) -> bool:

@@ -17,9 +17,9 @@ from typing import Any
 
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import HIDDEN, without_secrets
+from ianvs.store.checksummed_json import as_record, read_checksummed, remove, write_checksummed
 from ianvs.store.files import write_note
 from ianvs.store.keys import canonical
-from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
 
 _NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
 _BEGUN = "begun.json"  # cases of a run that is not over, or was killed
@@ -42,12 +42,12 @@ class JobStore:
         except DamagedError:
             before = None
         if before is None or canonical({**before, "provenance": 0}) != canonical({**record, "provenance": 0}):
-            write_sealed(self.path, _NAME, record)
+            write_checksummed(self.path, _NAME, record)
         remove(self.folder / _BEGUN)
 
     def begin(self, ids: Iterable[str]) -> None:
         """Note whose cases these are before the first of them runs; `write` tells it from then on."""
-        write_sealed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
+        write_checksummed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
 
     def accept(self, ids: Mapping[str, str]) -> None:
         """Count further finished cases in place of those that the job has: {id of the job's: id of the finished}."""
@@ -78,20 +78,19 @@ class JobStore:
 
     def ids(self) -> set[str]:
         """Of the cases of its last run, whether that is over or not. Raises DamagedError."""
-        begun = read_sealed(self.folder / _BEGUN, _BEGUN) or {}
+        begun = read_checksummed(self.folder / _BEGUN, _BEGUN) or {}
         return {case["id"] for case in (self.read() or {}).get("cases", ())}.union(begun.get("cases", ()))
 
     @staticmethod
     def case_ids(workspace: Path) -> set[str]:
         """Of all cases that jobs have in `workspace`, those of runs that are not over included. Raises DamagedError."""
         found = {case["id"] for name in JobStore.names(workspace) for case in _read(workspace, name).get("cases", ())}
-        begun = (read_sealed(path, _BEGUN) or {} for path in workspace.glob(f"*/{_BEGUN}"))
+        begun = (read_checksummed(path, _BEGUN) or {} for path in workspace.glob(f"*/{_BEGUN}"))
         return found.union(*(one["cases"] for one in begun))
 
     def read(self) -> dict[str, Any] | None:
         """The record; None: there is none. Raises DamagedError."""
-        found = read_sealed(self.path, _NAME)
-        return None if found is None else {name: value for name, value in found.items() if name != "digest"}
+        return read_checksummed(self.path, _NAME)
 
     @staticmethod
     def names(workspace: Path) -> Iterator[str]:
@@ -204,7 +203,7 @@ class StudyStore:
         """None: it has not begun. Raises DamagedError. choices: of hyperparameters; those that are secrets are stored
         as *** and a number, and stay so without it."""
         path = self.path(key)
-        found = read_sealed(path, f"search/{key}.json")
+        found = read_checksummed(path, f"search/{key}.json")
         if found is None:
             return None
         trials = (
@@ -227,7 +226,7 @@ class StudyStore:
         secrets = {axis.name: _secrets(axis.name, axis.choices) for axis in study.axes}
         study = _with(study, lambda name, value: next((one for each, one in secrets[name] if each == value), value))
         parts = {"trials": [vars(one) for one in study.trials], "axes": [vars(one) for one in study.axes]}
-        write_sealed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
+        write_checksummed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
 
     def forget(self, key: str, numbers: Collection[int]) -> None:
         """The values of these trials have to be computed again; what was asked after them stays."""

@@ -11,7 +11,7 @@ from filelock import Timeout
 
 from ianvs.base.errors import DamagedError
 from ianvs.store.case_store import CaseStore
-from ianvs.store.sealed import remove
+from ianvs.store.checksummed_json import remove
 
 Kind = Literal["old", "finished", "lost"]
 

@@ -1,29 +1,37 @@
 """The folder of one round: round.json, predictions.npz, and model/ while it is kept.
 
-round.json holds the digests of the files beside it, and of the round.json before.
+round.json has the size and digest of each file beside it. Without predictions the round is trained and not evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ianvs.base.digests import noted, sealed_text
+from ianvs.base.digests import checksum, checksummed_text
 from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.store.answer_files import write_predictions
-from ianvs.store.sealed import as_record
+from ianvs.store.checksummed_json import as_record
+
+Checksum = list[int | str]  # of a file: size and digest
+PREDICTIONS = "predictions.npz"
 
 
 @dataclass(frozen=True)
 class StoredModule:
-    """A module of an algorithm as it was after a round, with what it had been taught.
+    """A saved module of an algorithm.
 
-    path: where its load() finds it; None: it had nothing to save. calls: of training, so far. seen, new: class indices
-    that it was taught so far, and in the last call.
+    Attributes:
+        kind: Type of the module.
+        instance: Its name where there are several of the type.
+        path: Where its load() finds it; None if it had nothing to save.
+        calls: Number of training calls so far.
+        seen: Class indices that it was trained on so far.
+        new: Class indices that it was trained on in the last call.
     """
 
     kind: str
@@ -34,23 +42,29 @@ class StoredModule:
     new: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], folder: Path) -> StoredModule:
-        """From what `told` made of one whose files lie in `folder` now."""
-        path = None if told["path"] is None else folder / told["path"]
-        return cls(told["kind"], told["instance"], path, told["calls"], tuple(told["seen"]), tuple(told["new"]))
+    def from_json(cls, stored: Mapping[str, Any], folder: Path) -> StoredModule:
+        """From what `to_json` returned, for files that are in `folder` now."""
+        path = None if stored["path"] is None else folder / stored["path"]
+        return cls(
+            stored["kind"], stored["instance"], path, stored["calls"], tuple(stored["seen"]), tuple(stored["new"])
+        )
 
-    def told(self, folder: Path) -> dict[str, object]:
-        """Ready for JSON, with the path as it is below `folder`."""
+    def to_json(self, folder: Path) -> dict[str, object]:
+        """Fields for JSON, with the path relative to `folder`."""
         return {**vars(self), "path": None if self.path is None else self.path.relative_to(folder).as_posix()}
 
 
 @dataclass(frozen=True)
 class RoundFolder:
-    """A round that is being written. name: what it is sealed as. after: digest of the round before."""
+    """A round that is being written, in a temporary folder.
+
+    Attributes:
+        folder: The temporary folder.
+        name: Name of its round.json, which is part of the content.
+    """
 
     folder: Path
     name: str
-    after: str
 
     @property
     def model(self) -> Path:
@@ -64,35 +78,51 @@ class RoundFolder:
         modules: Iterable[StoredModule] = (),
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """modules: with paths below `model`. An empty `model` is not kept. stream: what was answered before it was
-        told."""
+        """Store an evaluated round.
+
+        Args:
+            result: What the round cost.
+            predictions: By test set.
+            modules: With paths below `model`. An empty `model` is removed.
+            stream: Predictions of a prequential stream.
+        """
+        path = self.folder / PREDICTIONS
+        write_predictions(path, predictions, stream)
+        self._write({**vars(result), **self._model(modules), "predictions": _checksum(path)})
+
+    def keep_trained(self, modules: Iterable[StoredModule]) -> None:
+        """Store a round that is trained and not evaluated: the model alone. See `CaseStore.add_predictions`."""
+        self._write(self._model(modules))
+
+    def _model(self, modules: Iterable[StoredModule]) -> dict[str, object]:
         if not any(self.model.iterdir()):
             self.model.rmdir()
-        write_predictions(self.folder / "predictions.npz", predictions, stream)
-        told = [one.told(self.model) for one in modules]
-        files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
-        stored = {**vars(result), "modules": told, "files": files, "after": self.after}
-        # The folder is not in its place yet, so that this need not be atomic.
-        (self.folder / "round.json").write_text(sealed_text(stored, self.name))
+        files = (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
+        checksums = {path.relative_to(self.model).as_posix(): _checksum(path) for path in files}
+        return {"modules": [module.to_json(self.model) for module in modules], "files": checksums}
 
-    def _files(self) -> Iterator[Path]:
-        """Those that are kept beside round.json; a link may lead anywhere."""
-        yield self.folder / "predictions.npz"
-        yield from (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
+    def _write(self, record: Mapping[str, object]) -> None:
+        # The folder is renamed as a whole, so that this need not be atomic.
+        (self.folder / "round.json").write_text(checksummed_text(record, self.name))
 
 
-def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
-    """From the content of round.json, which lies at `path`. Raises DamagedError."""
-    scores = stored["gate_scores"]
+def is_evaluated(record: Mapping[str, Any]) -> bool:
+    """Whether the round of this round.json has predictions."""
+    return "predictions" in record
+
+
+def round_result(record: Mapping[str, Any], path: Path | str) -> RoundResult:
+    """From the content of round.json, which is at `path`. Raises DamagedError."""
+    scores = record["gate_scores"]
     facts = {
-        **stored,
+        **record,
         "gate_scores": None if scores is None else tuple(scores),
-        "examined": tuple(tuple(when) for when in stored["examined"]),
-        "curves": {name: tuple(map(tuple, points)) for name, points in stored.get("curves", {}).items()},
+        "examined": tuple(tuple(when) for when in record["examined"]),
+        "curves": {name: tuple(map(tuple, points)) for name, points in record.get("curves", {}).items()},
     }
     return as_record(RoundResult, facts, path)
 
 
-def stored_modules(stored: Mapping[str, Any], folder: Path) -> tuple[StoredModule, ...]:
-    """From the content of round.json, of the round in `folder`; whether or not what they saved is still there."""
-    return tuple(StoredModule.of(one, folder / "model") for one in stored["modules"])
+def _checksum(path: Path) -> Checksum:
+    with path.open("rb") as file:
+        return checksum(file)

@@ -1,9 +1,10 @@
-"""One metric of one case, as it is stored: scores/<key>.json."""
+"""One metric of one case, as it is stored in scores.json."""
 
 import math
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
@@ -67,8 +68,32 @@ def parts_of(details: Sequence[Sequence[Parts]]) -> Sequence[Sequence[Parts]] | 
     return details if any(part is not None for row in details for part in row) else None
 
 
+def score_record(
+    values: ArrayLike,
+    details: Sequence[Sequence[Parts]] = (),
+    between: Mapping[int, ArrayLike] = MappingProxyType({}),
+    about: Mapping[str, str] | None = None,
+    left_out: ArrayLike | None = None,
+    left_out_in_rounds: ArrayLike | None = None,
+) -> dict[str, Any]:
+    """One metric for scores.json.
+
+    Args:
+        values: [k][j] scores, nan where there is none.
+        details: [k][j] parts of a score, where the metric has them.
+        between: [j] scores between the ends of rounds, by the number of samples that had arrived.
+        about: What the score was computed with, such as the revision of an encoder.
+        left_out: [g][j] scores after the last round without the g-th group of samples.
+        left_out_in_rounds: [g][k][j] the same after every round.
+    """
+    within = {n: numbers(row) for n, row in between.items()}
+    record = {"values": numbers(values), "details": parts_of(details), "between": within, "about": dict(about or {})}
+    without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
+    return record | {name: packed(values) for name, values in without if values is not None and np.size(values)}
+
+
 def stored_score(found: Mapping[str, Any]) -> StoredScore:
-    """From what CaseStore.write_score wrote."""
+    """From what `score_record` returned."""
     values = _array(found["values"])
     between = {int(n): _array(row) for n, row in found.get("between", {}).items()}
     left_out = (_array(found[name]) if found.get(name) else None for name in LEFT_OUT)

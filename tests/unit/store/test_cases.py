@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,8 +15,7 @@ import pytest
 from ianvs.base.errors import DamagedError
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, TestCase
 from ianvs.store import CaseStore, StoredModule
-from ianvs.store.at_rest import UNKNOWN, Known
-from tests.edits import edited
+from ianvs.store.stored_score import score_record
 
 
 def case(**changes: object) -> TestCase:
@@ -114,7 +115,7 @@ def test_a_case_comes_back_with_everything_that_names_it(store: CaseStore) -> No
 
 def test_a_score_comes_back_with_nan_where_nothing_was_evaluated(store: CaseStore) -> None:
     assert not store.has_score("c1", "accuracy")
-    store.write_score("c1", "accuracy", [[None, 0.5]], [[None, {"a": 0.5}]], {30: [None, 0.25]})
+    store.write_score("c1", "accuracy", score_record([[np.nan, 0.5]], [[None, {"a": 0.5}]], {30: [np.nan, 0.25]}))
     found = store.score("c1", "accuracy")
     assert found is not None
     values, details, between = found[:3]
@@ -124,97 +125,142 @@ def test_a_score_comes_back_with_nan_where_nothing_was_evaluated(store: CaseStor
     np.testing.assert_array_equal(between[30], [np.nan, 0.25])
 
 
+FACTS = {"bound": False, "finished_at": "2026-01-01", "provenance": {}}
+ACCURACY = score_record([[0.5, np.nan]], [[None, None]], between={120: [0.25, np.nan]}, left_out=[[0.5, 0]])
+
+
 def finished(store: CaseStore) -> Path:
     """The folder of a case of two rounds with a score."""
     store.begin(case(), {"exam_id": "e1"})
     for index in range(3):
         keep_round(store, index)
-    store.write_score("c1", "accuracy", [[0.5, None]], [[None, None]], between={120: [0.25, None]}, left_out=[[0.5, 0]])
-    store.finish("c1", {"bound": False, "finished_at": "2026-01-01", "provenance": {}})
+    store.write_score("c1", "accuracy", ACCURACY)
+    store.finish("c1", FACTS)
     return store.folder("c1")
 
 
-def told(store: CaseStore, known: Known) -> list[object]:
-    """What a report reads, given what is known."""
-    score = store.score("c1", "accuracy", known=known)
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def contents(store: CaseStore) -> str:
+    """What a report and a new metric read of the case."""
+    score = store.score("c1", "accuracy")
     assert score is not None
     between = {samples: row.tolist() for samples, row in score.between.items()}
-    read = [score.values.tolist(), score.details, between, None if score.left_out is None else score.left_out.tolist()]
-    return [repr([store.exam_id("c1", known), store.complete_rounds("c1", known=known), *read])]
+    values = [
+        score.values.tolist(),
+        score.details,
+        between,
+        None if score.left_out is None else score.left_out.tolist(),
+    ]
+    labels = [{asked: p.labels.tolist() for asked, p in store.predictions("c1", k).items()} for k in range(3)]
+    return repr([store.case("c1"), store.identity("c1"), store.complete_rounds("c1", thoroughly=True), values, labels])
 
 
-def unpacked(store: CaseStore) -> Path:
-    folder = finished(store)
-    store.unpack("c1")
-    return folder
-
-
-def test_a_finished_case_rests_in_two_files_beside_its_model(store: CaseStore) -> None:
-    folder = finished(store)
-    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    assert found == ["answers.zip", "result.json", "rounds/2/model/model.pt"]
-    state = store.state("c1", thoroughly=True, known=True)
-    assert (state.status, state.damaged, state.rounds, state.scores) == ("finished", (), 3, {"accuracy"})
-    assert store.case("c1") == case()
-    assert store.identity("c1") == {"exam_id": "e1"}
-    assert store.predictions("c1", 1)[Asked(0, 120)].labels.tolist() == [1, 1, 1]
+def test_a_finished_case_has_the_same_content_in_fewer_files(store: CaseStore) -> None:
+    store.begin(case(), {"exam_id": "e1"})
+    for index in range(3):
+        keep_round(store, index)
+    store.write_score("c1", "accuracy", ACCURACY)
+    before = contents(store)
+    store.finish("c1", FACTS)
+    expected = ["case.json", "predictions.zip", "result.json", "rounds.json", "rounds/2/model/model.pt", "scores.json"]
+    assert files_of(store.folder("c1")) == expected
+    assert contents(store) == before
+    state = store.state("c1", thoroughly=True)
+    assert (state.status, state.damaged, state.score_keys, state.exam_id) == (
+        "finished",
+        (),
+        frozenset({"accuracy"}),
+        "e1",
+    )
+    assert store.round_results("c1", state.rounds) == store.complete_rounds("c1")
     assert store.extras("c1", 1) == {"sure"}
     last = store.modules("c1", 2)
-    assert last is not None
-    assert last[0].path is not None
+    assert last is not None and last[0].path is not None
     assert last[0].path.read_text() == "weights 2"
-    assert [one.index for one in store.complete_rounds("c1", thoroughly=True)] == [0, 1, 2]
 
 
-def test_what_is_known_of_a_case_is_what_its_records_say(store: CaseStore) -> None:
-    finished(store)
-    known = store.state("c1", known=True).known
-    assert known.rounds is not None
-    assert known.exam_id == "e1"
-    assert told(store, known) == told(store, UNKNOWN)
-    store.unpack("c1")
-    assert told(store, store.state("c1", known=True).known) == told(store, known)
-
-
-def test_a_failure_of_a_case_at_rest_costs_none_of_its_rounds(store: CaseStore) -> None:
+def test_a_failure_of_a_finished_case_costs_none_of_its_rounds(store: CaseStore) -> None:
     finished(store)
     store.fail("c1", Failure("killed", "SIGKILL", "", None))
     assert store.status("c1") == "failed"
     assert len(store.complete_rounds("c1", thoroughly=True)) == 3
 
 
-def test_a_score_that_is_written_anew_takes_the_place_of_that_at_rest(store: CaseStore) -> None:
+def test_a_case_whose_scoring_failed_is_scored_again_without_evaluating_it(store: CaseStore) -> None:
+    store.begin(case(), {})
+    store.note_answered("c1", FACTS)
+    assert (store.status("c1"), store.result("c1"), store.answered("c1")) == ("unfinished", None, FACTS)
+    for _ in range(2):
+        store.fail("c1", Failure("exception", "ValueError", "", None))
+        assert (store.status("c1"), store.answered("c1")) == ("failed", FACTS)
+    store.finish("c1", FACTS)
+    assert (store.status("c1"), store.answered("c1"), store.facts("c1")) == ("finished", None, FACTS)
+
+
+def test_a_score_that_is_written_again_replaces_the_first(store: CaseStore) -> None:
     finished(store)
-    store.write_score("c1", "accuracy", [[0.25, 0.25]], [[None, None]])
-    store.finish("c1", store.facts("c1"))
-    known = store.state("c1", known=True).known
-    score = store.score("c1", "accuracy", known=known)
+    store.write_score("c1", "accuracy", score_record([[0.25, 0.25]]))
+    assert store.status("c1") == "finished"
+    score = store.score("c1", "accuracy")
     assert score is not None
     assert score.values.tolist() == [[0.25, 0.25]]
 
 
-def test_a_case_gets_the_files_back_that_it_had(store: CaseStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as large:
-        large.setattr("ianvs.store.at_rest._LARGEST", 0)
-        folder = finished(store)
-    before = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    store.finish("c1", store.facts("c1"))
-    assert len([path for path in folder.rglob("*") if path.is_file()]) < len(before)
-    store.unpack("c1")
-    after = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert after.keys() == before.keys()
-    result = Path("result.json")  # holds times of files
-    assert {name: text for name, text in after.items() if name != result} == {
-        name: text for name, text in before.items() if name != result
-    }
-    assert store.state("c1", thoroughly=True).status == "finished"
+def test_scores_of_the_first_rounds_survive_a_later_round_and_scores_of_all_do_not(store: CaseStore) -> None:
+    keep_round(store, 0)
+    store.write_score("c1", "accuracy", ACCURACY)
+    store.write_score("c1", "accuracy", ACCURACY, after=0)
+    keep_round(store, 1)
+    assert (store.has_score("c1", "accuracy"), store.has_score("c1", "accuracy", after=0)) == (False, True)
 
 
-@pytest.mark.parametrize("last", range(1, 40))
+def test_a_round_that_is_made_again_takes_later_ones_with_it(store: CaseStore) -> None:
+    for index in range(4):
+        keep_round(store, index)
+    keep_round(store, 1, label=5)
+    assert [found.index for found in store.complete_rounds("c1", thoroughly=True)] == [0, 1]
+
+
+def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> None:
+    keep_round(store, 0)
+    for index in (1, 2):
+        with store.new_round("c1", index) as folder:
+            (folder.model / "model.pt").write_text(f"weights {index}")
+            folder.keep_trained([StoredModule("basemodel", "", folder.model / "model.pt", index)])
+    assert (len(store.complete_rounds("c1")), store.trained_round("c1"), store.broken_round("c1")) == (1, 1, None)
+    for index in (1, 2):
+        modules = store.modules("c1", index)
+        assert modules is not None and modules[0].path is not None
+        assert modules[0].path.read_text() == f"weights {index}"  # the model of every round that is not evaluated
+        said = {Asked(0): Predictions(np.full(3, index))}
+        store.add_predictions("c1", index, RoundResult(index, f"round {index}"), said)
+        assert store.predictions("c1", index)[Asked(0)].labels.tolist() == [index] * 3
+    assert [found.index for found in store.complete_rounds("c1", thoroughly=True)] == [0, 1, 2]
+    assert (store.trained_round("c1"), store.modules("c1", 1)) == (None, None)
+    assert store.modules("c1", 2) is not None
+
+
+def test_a_trained_round_whose_model_was_changed_is_damaged(store: CaseStore) -> None:
+    with store.new_round("c1", 0) as folder:
+        (folder.model / "model.pt").write_text("weights")
+        folder.keep_trained([])
+    (store.model_folder("c1", 0) / "model.pt").write_text("weightz")
+    with pytest.raises(DamagedError, match=r"model\.pt"):
+        store.modules("c1", 0)
+
+
+@pytest.mark.parametrize("last", range(1, 25))
 def test_killed_at_any_moment_nothing_is_lost(store: CaseStore, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     """Each change of the disk in turn is the last: a rename, or a removal."""
-    unpacked(store)
-    before = told(store, UNKNOWN)
+    store.begin(case(), {"exam_id": "e1"})
+    for index in range(3):
+        keep_round(store, index)
+    store.write_score("c1", "accuracy", ACCURACY)
+    before = contents(store)
+    store.note_answered("c1", FACTS)
     count = 0
 
     def dying(change: Callable[..., object]) -> Callable[..., object]:
@@ -230,74 +276,73 @@ def test_killed_at_any_moment_nothing_is_lost(store: CaseStore, monkeypatch: pyt
     with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
         for name in ("replace", "unlink", "rmdir"):
             patched.setattr(Path, name, dying(getattr(Path, name)))
-        store.finish("c1", store.facts("c1"))
-        store.unpack("c1")
-        store.finish("c1", store.facts("c1"))
-    state = store.state("c1", thoroughly=True, known=True)
+        store.finish("c1", FACTS)
+    assert contents(store) == before
+    if store.status("c1") != "finished":
+        assert (store.answered("c1"), store.broken_round("c1")) == (FACTS, None)
+        store.sweep("c1")
+        store.finish("c1", FACTS)
+    state = store.state("c1", thoroughly=True)
     assert (state.status, state.damaged) == ("finished", ())
-    assert told(store, state.known) == told(store, UNKNOWN) == before
-    assert store.predictions("c1", 2)[Asked(0)].labels.tolist() == [1, 1, 1]
-    store.sweep("c1")
-    store.unpack("c1")
-    store.finish("c1", store.facts("c1"))
-    assert len([path for path in store.folder("c1").rglob("*") if path.is_file()]) == 3
-    assert told(store, UNKNOWN) == before
+    assert contents(store) == before
+    assert len(files_of(store.folder("c1"))) == 6
 
 
-def test_records_whose_own_seal_holds_survive_a_damaged_result(store: CaseStore) -> None:
-    folder = finished(store)
-    path = folder / "result.json"
-    path.write_text(edited(path.read_text(), '"strength":100.0', '"strength":101.0'))
-    assert store.state("c1").damaged == ("result.json",)
-    with pytest.raises(DamagedError):
-        store.case("c1")
-    store.unpack("c1")
-    assert store.status("c1") is None
-    assert len(store.complete_rounds("c1", thoroughly=True)) == 3
-    assert store.has_score("c1", "accuracy")
-    assert store.predictions("c1", 1)[Asked(0)].labels.tolist() == [1, 1, 1]
-
-
-@pytest.mark.parametrize("change", ["gone", "cut off", "of another case", "flipped"])
-def test_answers_at_rest_are_not_believed_when_they_are_others(store: CaseStore, change: str) -> None:
-    folder = finished(store)
-    path = folder / "answers.zip"
-    content = path.read_bytes()
-    flipped = content[:400] + bytes([content[400] ^ 1]) + content[401:]
-    changed = {
-        "cut off": content[:-30],
-        "of another case": b"PK",
-        "flipped": flipped,
-    }
-    path.unlink() if change == "gone" else path.write_bytes(changed[change])
+@pytest.mark.parametrize("name", ["case.json", "result.json", "rounds.json", "scores.json", "predictions.zip"])
+@pytest.mark.parametrize("change", ["gone", "cut off", "empty", "flipped", "a folder", "of another case"])
+def test_a_damaged_file_is_named_and_nothing_of_it_is_used(store: CaseStore, name: str, change: str) -> None:
+    path = finished(store) / name
+    text = path.read_bytes()
+    path.unlink()
+    if change == "a folder":
+        path.mkdir()
+    elif change != "gone":
+        flipped = text[: len(text) // 2] + bytes([text[len(text) // 2] ^ 1]) + text[len(text) // 2 + 1 :]
+        other = text.replace(b"c1", b"c2") if name != "predictions.zip" else b"PK"
+        path.write_bytes({"cut off": text[:-30], "empty": b"", "flipped": flipped, "of another case": other}[change])
     state = store.state("c1")
-    assert (state.status, state.damaged, state.is_whole) == ("unfinished", ("answers.zip",), False)
-    with pytest.raises(DamagedError):
-        store.predictions("c1", 0)
-    store.unpack("c1")
-    assert [name.rpartition("/")[2] for name in store.state("c1").damaged][:1] == ["predictions.npz"]
+    if name == "result.json" and change == "gone":
+        assert (state.status, state.damaged) == ("unfinished", ())
+    else:
+        assert (state.status, state.damaged) == ("unfinished", (name,))
+        assert state.is_whole == (name in ("case.json", "scores.json"))
+    if name in ("rounds.json", "predictions.zip"):
+        with pytest.raises(DamagedError):
+            store.predictions("c1", 1)
+        assert store.complete_rounds("c1") == ()
+    store.drop("c1", state.damaged)
+    assert len(store.complete_rounds("c1", thoroughly=True)) == (0 if name in ("rounds.json", "predictions.zip") else 3)
 
 
-def test_the_record_of_one_case_is_not_believed_as_that_of_another(store: CaseStore) -> None:
+def test_any_byte_of_the_predictions_that_changes_unnoticed_is_found_when_they_are_read(store: CaseStore) -> None:
+    path = finished(store) / "predictions.zip"
+    whole, stat = path.read_bytes(), path.stat()
+    expected = contents(store)
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        assert store.state("c1", thoroughly=True).damaged == ("predictions.zip",)
+        for index in range(3):
+            try:
+                labels = store.predictions("c1", index)[Asked(0)].labels
+            except DamagedError:
+                continue
+            assert labels.tolist() == [1, 1, 1]
+    path.write_bytes(whole)
+    assert contents(store) == expected
+
+
+def test_a_copied_folder_is_not_taken_for_another_case(store: CaseStore) -> None:
     folder = finished(store)
     folder.rename(folder.with_name("c2"))
     assert store.state("c2").damaged == ("result.json",)
-    store.unpack("c2")
     assert store.complete_rounds("c2") == ()
 
 
-def test_a_case_that_is_damaged_is_known_by_nothing(store: CaseStore) -> None:
-    path = unpacked(store) / "rounds" / "1" / "round.json"
-    path.write_text(edited(path.read_text(), "0.25", "0.75"))
-    state = store.state("c1", known=True)
-    assert (state.status, state.damaged, state.known) == ("unfinished", ("rounds/1/round.json",), UNKNOWN)
-
-
-def test_large_records_stay_files_of_their_own(store: CaseStore) -> None:
-    folder = unpacked(store)
-    store.write_score("c1", "large", np.random.default_rng(0).random((1, 50_000)), [])
-    store.finish("c1", store.facts("c1"))
-    assert (folder / "scores" / "large.json").exists()
-    known = store.state("c1", known=True).known
-    assert (known.rounds, len(known.files)) == (None, 9)
-    assert told(store, known) == told(store, UNKNOWN)
+def test_a_workspace_that_was_moved_without_its_times_is_the_same(store: CaseStore, tmp_path: Path) -> None:
+    finished(store)
+    before = contents(store)
+    shutil.copytree(tmp_path / "cases", tmp_path / "moved" / "cases", copy_function=shutil.copyfile)
+    moved = CaseStore(tmp_path / "moved")
+    assert moved.status("c1") == "finished"
+    assert contents(moved) == before

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.deep_images import ValueRange
-from ianvs.base.digests import content, differs, noted, parsed, sealed_text
+from ianvs.base.digests import checksummed_text, content, differs, noted, parse_checksummed
 from ianvs.base.errors import DamagedError, DataError, ValidationError, shown_path
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.exam.data.encoded_pictures import unlike
@@ -87,7 +87,7 @@ def is_whole(folder: Path) -> bool:
     """
     notes = folder / _DIGESTS
     try:
-        found = parsed(content(notes) or b"", folder.name)
+        found = parse_checksummed(content(notes) or b"", folder.name)
     except DamagedError:
         return False
     files = {} if found is None else found["files"]
@@ -112,7 +112,7 @@ def _note(folder: Path, key: str) -> None:
         if path.is_file() and not path.name.startswith(_DIGESTS)
     }
     part = folder / f"{_DIGESTS}.{secrets.token_hex(6)}"
-    part.write_text(sealed_text({"files": files}, key))
+    part.write_text(checksummed_text({"files": files}, key))
     part.replace(folder / _DIGESTS)
 
 
@@ -232,7 +232,7 @@ def decoded_once(
                             progress(said)
                 pixels.flush()
                 if not problems:  # else who goes on there would not know of them
-                    record.write_text(sealed_text({"done": end}, record.name))
+                    record.write_text(checksummed_text({"done": end}, record.name))
         record.unlink()
 
     folder = entry(cache_dir, key, fill, goes_on=True)
@@ -243,7 +243,7 @@ def decoded_once(
 def _done(record: Path, file: Path) -> int:
     """How many pictures of an unfinished entry are complete."""
     with suppress(OSError):
-        noted = parsed(record.read_bytes(), record.name)
+        noted = parse_checksummed(record.read_bytes(), record.name)
         return int(str(noted["done"])) if noted is not None and file.is_file() else 0
     return 0
 

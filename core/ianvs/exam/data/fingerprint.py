@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.digests import parsed, sealed_text
+from ianvs.base.digests import checksummed_text, parse_checksummed
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.contents import Say, contents
@@ -123,7 +123,7 @@ def _files(paths: NDArray[Any], cache_dir: Path, say: Say) -> NDArray[np.uint8]:
 def read_memo(memo: Path) -> Any:
     """What `write_memo` kept; None where nothing is, or it is damaged: it only saves time."""
     try:
-        found = parsed(memo.read_bytes(), memo.name)
+        found = parse_checksummed(memo.read_bytes(), memo.name)
     except OSError:
         return None
     return None if found is None else found["kept"]
@@ -131,4 +131,4 @@ def read_memo(memo: Path) -> Any:
 
 def write_memo(memo: Path, value: object) -> None:
     """Keep something that json can hold; whole or not at all."""
-    write_atomic(memo, sealed_text({"kept": value}, memo.name).encode())
+    write_atomic(memo, checksummed_text({"kept": value}, memo.name).encode())

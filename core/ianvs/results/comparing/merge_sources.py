@@ -65,7 +65,7 @@ class Source:
             return StoredCase(self, case, FAILED if state.status == "failed" else "it has not finished", usable=True)
         elif damage := self._exam_damage(identity):
             lacks = f"its exam is damaged: {damage}"
-        elif missing := [name for key, name in needed.items() if key not in state.scores]:
+        elif missing := [name for key, name in needed.items() if key not in state.score_keys]:
             lacks = f"it has no score {one_line(missing)}"
         return StoredCase(self, case, lacks, usable=not lacks)
 

@@ -14,13 +14,7 @@ from ianvs.results.comparing.merge_sources import Source, StoredCase, read_sourc
 from ianvs.results.stored import Results
 from ianvs.store import replace_folder
 
-_WRITTEN_ONCE = (
-    "case.json",
-    "result.json",
-    "answers.zip",
-    "rounds",
-    "scores",
-)  # of a case; the rest is a plugin's, or grows
+_GROWING = ("log.txt", "files", "stream-*.journal")  # of a case; all else is written once and replaced as a whole
 
 
 @dataclass(frozen=True)
@@ -91,7 +85,7 @@ def _copy_case(origin: Path, to: Path) -> None:
     to.mkdir(parents=True)
     for path in sorted(origin.iterdir()):
         if not path.name.startswith(".") and path.name != "running.json":  # else it is under way
-            written_once = path.name in _WRITTEN_ONCE
+            written_once = not any(path.match(pattern) for pattern in _GROWING)
             _copy_tree(path, to / path.name, link=written_once, hidden=not written_once)
 
 

@@ -132,7 +132,7 @@ class CaseReplies:
     @property
     def digest(self) -> str:
         """Of what the replies are, and what they are answers to."""
-        return str((self._cases.result(self._id) or {}).get("digest", ""))
+        return self._cases.predictions_digest(self._id)
 
     def __iter__(self) -> Iterator[Reply]:
         """Round after round."""

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.digests import CHANGED
-from ianvs.base.errors import DamagedError
 from ianvs.base.types import POOLED, CaseResult, Doubt, Measure, RoundResult, ScoreMatrix, Status, TestCase
 from ianvs.config.spec import BudgetSpec
 from ianvs.exam.data_types import LONGEST_ANSWER
@@ -20,7 +18,7 @@ from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
 from ianvs.results.stored.stream_results import of_stream, read_stream
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
-from ianvs.store.stored_score import StoredScore, finite, score_curve
+from ianvs.store.stored_score import StoredScore, finite, score_curve, stored_score
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ def read_case(
     state: how it stands, with what is known of it. references: by role. budget: of the exam as it is now; what was
     measured is held against it. References and bounds have none. exam_damage: files of the exam that can't be believed.
     A case that has ended and is not, with its exam and its references, as it was stored is unfinished: the next run
-    makes again what is lacking. Raises DamagedError for a file of a finished case that looks as it was stored and is
-    not.
+    makes again what is lacking. Raises DamagedError for predictions whose size and time are as they were noted, and
+    whose content is not.
     """
     folder = store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
@@ -108,9 +106,10 @@ def read_case(
     status = "unfinished" if damaged else state.status or "unfinished"
     stored = {} if damaged else state.result or {}
     bound = bool(stored.get("bound", False))
-    rounds = store.complete_rounds(case.id, known=state.known)
-    if status == "finished" and len(rounds) < state.rounds:
-        raise DamagedError(store.round_folder(case.id, len(rounds)) / "round.json", CHANGED)
+    if status == "finished":
+        rounds, scores = store.round_results(case.id, state.rounds), state.scores
+    else:
+        rounds, scores = store.complete_rounds(case.id), store.scores(case.id)
     judged = () if bound or case.role else rounds[1:]
     names = tuple(round_.name for round_ in rounds[1:])
     joint, alone = (references.get(role, Reference()) for role in ("joint", "single_task"))
@@ -120,9 +119,9 @@ def read_case(
     left_out: dict[str, StoredScore] = {}  # by score
     samples: dict[str, NDArray[np.float64]] = {}
     for column in columns if exam is not None and not damaged else ():
-        found = store.score(case.id, column.key, known=state.known) if column.metric.level == "score" else None
-        if exam is None or found is None:
+        if exam is None or column.metric.level != "score" or column.key not in scores:
             continue
+        found = stored_score(scores[column.key])
         score, values, parts = column.name, found.values, found.details
         if values.size:
             matrices[score] = ScoreMatrix(
@@ -153,8 +152,8 @@ def read_case(
             elif metric.level == "stream":
                 numbers[name] = _of_stream(metric, asked)
             elif column.is_stored and metric.level == "matrix":
-                found = store.score(case.id, column.key, known=state.known)
-                numbers[name] = None if found is None else finite(found.values[-1, -1])
+                stored_value = scores.get(column.key)
+                numbers[name] = None if stored_value is None else finite(stored_score(stored_value).values[-1, -1])
             elif column.of in alone.vague and getattr(metric, "unit", "") == "relative change":  # it divides
                 numbers[name] = None
                 blank.append(f"{name} is blank: a single-task score is below ten times its own error")

@@ -103,11 +103,12 @@ class Results:
         records: dict[str, tuple[ExamRecord | None, str | None]] = {}
 
         def read(case: TestCase, exam: str, among: Mapping[str, Reference] = MappingProxyType({})) -> CaseResult:
-            exam_id, seen = "", self.states.get(case.id) if self._few else None
-            state = cases.state(case.id, known=True) if seen is None else cases.with_known(case.id, seen)
+            seen = self.states.get(case.id) if self._few else None
+            state = cases.state(case.id) if seen is None else seen
+            exam_id = ""
             with suppress(DamagedError):  # then the case's state tells
                 if self.keeps_exams:
-                    exam_id = cases.exam_id(case.id, state.known)
+                    exam_id = state.exam_id or cases.exam_id(case.id)
             if exam_id not in records:
                 damage = exams.damage(exam_id) if exam_id else None
                 records[exam_id] = None if damage or not exam_id else exams.record(exam_id), damage

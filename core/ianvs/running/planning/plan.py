@@ -159,7 +159,7 @@ class Plan:
             action: Action = "score" if state.is_whole else "resume"
             return planned("unfinished", action, f"{one_line(damaged, 3)} {CHANGED}", damaged)
         if status == "finished":
-            if missing := [metric.name for metric, key in self.scores_of(algorithm) if key not in state.scores]:
+            if missing := [metric.name for metric, key in self.scores_of(algorithm) if key not in state.score_keys]:
                 reason = f"finished; {', '.join(missing)} to be computed from what is stored"
                 return planned("finished", "score", reason)
             if exam_damage is not None:

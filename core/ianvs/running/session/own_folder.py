@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ianvs.store.sealed import remove
+from ianvs.store.checksummed_json import remove
 
 _NOTES = ".folder"  # beside what save() wrote
 

@@ -19,7 +19,6 @@ from ianvs.cli import main
 from tests.contract.results.comparing.small_jobs import PLUGIN, SCENARIO, run
 from tests.edits import edited
 from tests.errors import errors_of, located, printed, raised
-from tests.jobs import unpack_cases
 
 PLAIN, LOUD = "[0.0, 0.2]", "[0.4]"
 BOTH = {"plain": PLAIN, "loud": LOUD}
@@ -137,17 +136,14 @@ def test_the_same_case_is_kept_once_and_other_scores_are_said(jobs: Path, tmp_pa
 
 
 def _rescore(workspace: Path, case_id: str) -> None:
-    """As if another machine had scored the case otherwise: a score, and the record that covers it, written anew."""
+    """As if another machine had scored the case otherwise."""
     from ianvs.store import CaseStore
+    from ianvs.store.stored_score import score_record
 
     store = CaseStore(workspace)
     column = next(c for c in ianvs.load_results(workspace).metrics[""] if c.name == "accuracy")
     values, details, *_ = store.score(case_id, column.key)  # type: ignore[misc]
-    store.write_score(
-        case_id, column.key, [[None if v != v else v / 2 for v in row] for row in values.tolist()], details
-    )
-    facts = {name: value for name, value in store.facts(case_id).items() if name not in ("status", "failure")}
-    store.finish(case_id, facts)
+    store.write_score(case_id, column.key, score_record(values / 2, details))
 
 
 def test_a_damaged_case_is_left_out_where_no_other_is_whole_and_replaced_where_one_is(
@@ -156,14 +152,13 @@ def test_a_damaged_case_is_left_out_where_no_other_is_whole_and_replaced_where_o
     shutil.copytree(jobs / "early", tmp_path / "copy")
     copy = tmp_path / "copy" / "ws"
     case = ianvs.load_results(copy).case_list[1]
-    unpack_cases(copy)
-    answers = copy / "cases" / case.id / "rounds" / "1" / "predictions.npz"
+    answers = copy / "cases" / case.id / "predictions.zip"
     stat = answers.stat()
     answers.write_bytes(b"x" * stat.st_size)
     os.utime(answers, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # only who reads it finds out
     merged = ianvs.merge([copy, jobs / "late" / "ws"], tmp_path / "one")
     left_out, unfinished = merged.said
-    assert case.id[:8] in left_out and "rounds/1/predictions.npz" in left_out
+    assert case.id[:8] in left_out and "predictions.zip" in left_out
     printed(without_ids(f"{left_out}\n{unfinished}"))
     assert not (tmp_path / "one" / "cases" / case.id).exists()
     merged = ianvs.merge([copy, jobs / "late" / "ws", jobs / "early" / "ws"], tmp_path / "two")

@@ -20,9 +20,10 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import OfTrial
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan, matches, scored_metrics, start_over
 from ianvs.store import ExamRecord, ExamStore
+from ianvs.store.stored_score import score_record
 from tests.edits import edited
 from tests.errors import errors_of, printed
-from tests.jobs import MAJORITY, TESTENV, unpack_cases, write_job
+from tests.jobs import MAJORITY, TESTENV, write_job
 
 PLAIN = (
     MAJORITY
@@ -60,7 +61,7 @@ def keep(plan: Plan, planned: PlannedCase, rounds: int = 5, *, ends: bool = True
         with store.new_round(case_id, index) as folder:
             folder.fill(RoundResult(index, f"round {index}"), {Asked(0): Predictions(np.array([index]))})
     for _, key in plan.scores_of(planned.algorithm) if scores else ():
-        store.write_score(case_id, key, [[0.5]] * (rounds + 1), [])
+        store.write_score(case_id, key, score_record([[0.5]] * (rounds + 1)))
     if ends:
         store.finish(case_id, {"bound": False, "finished_at": "2026-01-01", "provenance": {}})
 
@@ -91,7 +92,7 @@ def test_a_finished_case_has_nothing_to_do(tmp_path: Path) -> None:
     [planned] = plan
     assert not planned.runs
     assert planned.stored is not None
-    assert planned.stored.rounds == 6
+    assert len(planned.stored.rounds) == 6
 
 
 def one_of_each_state(folder: Path) -> Plan:
@@ -164,11 +165,12 @@ def test_a_case_that_was_cut_off_goes_on_after_its_last_round(
 @pytest.mark.parametrize(
     ("files", "action"),
     [
-        (["scores/*.json"], "score"),  # all answers are there
-        (["rounds/2/predictions.npz"], "resume"),
-        (["rounds/2/predictions.npz", "scores/*.json"], "resume"),
+        (["scores.json"], "score"),  # all predictions are there
+        (["case.json"], "score"),
+        (["predictions.zip"], "resume"),
+        (["rounds.json"], "resume"),
+        (["scores.json", "predictions.zip"], "resume"),
         (["result.json"], "resume"),
-        (["answers.zip"], "resume"),
     ],
 )
 def test_a_finished_case_with_damaged_files_makes_good_what_they_held(
@@ -177,10 +179,8 @@ def test_a_finished_case_with_damaged_files_makes_good_what_they_held(
     plan = one_case(tmp_path)
     prepare(plan)
     keep(plan, *plan)
-    if files != ["answers.zip"]:
-        unpack_cases(tmp_path / "ws")
     [planned] = plan
-    damaged = [file for pattern in files for file in plan.store.folder(planned.case.id).glob(pattern)]
+    damaged = [plan.store.folder(planned.case.id) / file for file in files]
     for file in damaged:
         file.write_text("{")
     names = [str(file.relative_to(tmp_path / "ws")) for file in damaged]
@@ -229,7 +229,7 @@ def test_a_case_that_pauses_is_scored_after_its_round_and_left_alone(tmp_path: P
     printed(told(plan)[2])
     [planned] = plan
     for _, key in plan.scores_of(planned.algorithm):
-        plan.store.write_score(planned.case.id, key, [[0.5]] * 3, [], after=2)
+        plan.store.write_score(planned.case.id, key, score_record([[0.5]] * 3), after=2)
     assert told(plan)[:2] == ("stopped", "nothing")
 
 

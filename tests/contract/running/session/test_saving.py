@@ -14,7 +14,7 @@ from ianvs.running.session.saving import _others
 from tests.edits import edited
 from tests.errors import printed
 from tests.families import family
-from tests.jobs import unpack_cases, write_job
+from tests.jobs import split_rounds, write_job
 
 MEANS = '''
 import numpy as np
@@ -128,8 +128,7 @@ def test_draws_of_an_own_generator_are_told_and_no_failure(tmp_path: Path) -> No
 def test_a_case_that_can_go_on_does_so_with_the_finding_of_before(tmp_path: Path) -> None:
     lost = examined(tmp_path, edited(MEANS, *LOSES["drops a class"]))
     assert [bool(round_.unsaved) for round_ in lost.rounds] == [False, False, True]
-    unpack_cases(lost.directory.parents[1])
-    (lost.directory / "result.json").unlink()
+    split_rounds(lost.directory.parents[1])
     [again] = ianvs.run(tmp_path / "benchmarkingjob.yaml")
     assert again.warnings == lost.warnings
 

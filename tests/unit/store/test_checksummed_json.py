@@ -11,51 +11,51 @@ import pytest
 
 from ianvs.base.digests import differs, noted
 from ianvs.base.errors import DamagedError, IanvsError
-from ianvs.store.sealed import as_record, read_sealed, write_sealed
+from ianvs.store.checksummed_json import as_record, read_checksummed, write_checksummed
 from tests.edits import edited
 from tests.errors import errors_of
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_sealed(path, "a", {"rows": [(1, 2.5), None], "between": {10: 1, 2: 0}})
-    found = read_sealed(path, "a")
+    write_checksummed(path, "a", {"rows": [(1, 2.5), None], "between": {10: 1, 2: 0}})
+    found = read_checksummed(path, "a")
     assert found is not None
     assert (found["rows"], found["between"]) == ([[1, 2.5], None], {"10": 1, "2": 0})
-    assert read_sealed(tmp_path / "missing.json", "a") is None
+    assert read_checksummed(tmp_path / "missing.json", "a") is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b'{"a": 1}', b"\xff\xfe", b"[" * 100_000, b'{"a"'])
 def test_other_content_is_refused_with_the_name_of_the_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
-    assert errors_of(read_sealed, tmp_path / "a.json", "a") == [("damaged-file", "")]
+    assert errors_of(read_checksummed, tmp_path / "a.json", "a") == [("damaged-file", "")]
 
 
 def test_a_number_that_was_changed_by_hand_is_found(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_sealed(path, "a", {"accuracy": 0.5})
+    write_checksummed(path, "a", {"accuracy": 0.5})
     path.write_text(edited(path.read_text(), "0.5", "0.9"))
     with pytest.raises(DamagedError):
-        read_sealed(path, "a")
+        read_checksummed(path, "a")
 
 
 def test_a_file_in_another_ones_place_is_not_believed(tmp_path: Path) -> None:
-    write_sealed(tmp_path / "a.json", "a", {"accuracy": 0.5})
+    write_checksummed(tmp_path / "a.json", "a", {"accuracy": 0.5})
     (tmp_path / "a.json").rename(tmp_path / "b.json")
     with pytest.raises(DamagedError):
-        read_sealed(tmp_path / "b.json", "b")
+        read_checksummed(tmp_path / "b.json", "b")
 
 
 def test_what_may_not_be_read_is_not_missing_and_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
-    write_sealed(path, "a", {})
+    write_checksummed(path, "a", {})
 
     def closed(path: Path | str, mode: str, buffering: int) -> NoReturn:
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("ianvs.base.digests.open", closed, raising=False)
     with pytest.raises(IanvsError, match=r"a\.json.*denied") as error:
-        read_sealed(path, "a")
+        read_checksummed(path, "a")
     assert not isinstance(error.value, DamagedError)
 
 

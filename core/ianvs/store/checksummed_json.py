@@ -1,0 +1,75 @@
+"""JSON files that begin with a checksum: read as they were written, or refused with the file's name."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ianvs.base.digests import CHANGED, checksummed_text, content, differs, parse_checksummed
+from ianvs.base.errors import DamagedError
+from ianvs.store.earlier import parse_earlier
+from ianvs.store.files import write_atomic
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def read_checksummed(path: Path | str, name: str) -> dict[str, Any] | None:
+    """Read what `write_checksummed` wrote under `name`.
+
+    Returns:
+        The content; None if there is no such file.
+
+    Raises:
+        DamagedError: The checksum is wrong, or the file was written under another name.
+        IanvsError: The file may not be read.
+    """
+    text = content(path)
+    if text is None:
+        return None
+    value = parse_checksummed(text, name)
+    if value is None:
+        value = parse_earlier(text, name)
+    if value is None:
+        raise DamagedError(Path(path), CHANGED)
+    return value
+
+
+def write_checksummed(path: Path, name: str, value: Mapping[str, object]) -> None:
+    """Write `value` atomically. name: what the file is, for example its path in the workspace."""
+    write_atomic(path, checksummed_text(value, name).encode())
+
+
+def checked(path: Path, record: Mapping[str, Any] | None) -> Path:
+    """Return `path` if its content is as `record`, which lists the files beside it, has it. Raises DamagedError."""
+    if record is None or differs(path, record["files"][path.name], thoroughly=True):
+        raise DamagedError(path, CHANGED)
+    return path
+
+
+def as_record(record_type: type[T], stored: Mapping[str, Any], path: Path | str) -> T:
+    """Create a dataclass from its stored fields; fields of a later version are ignored. Raises DamagedError."""
+    fields = _field_names(record_type)
+    try:
+        return record_type(**{name: value for name, value in stored.items() if name in fields})
+    except TypeError:
+        raise DamagedError(Path(path), "was written by another version of ianvs") from None
+
+
+@lru_cache(maxsize=64)
+def _field_names(record_type: type[DataclassInstance]) -> frozenset[str]:
+    return frozenset(field.name for field in dataclasses.fields(record_type))
+
+
+def remove(path: Path) -> None:
+    """Delete a file, a link or a folder with its content; nothing happens if there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

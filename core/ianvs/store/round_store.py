@@ -1,0 +1,301 @@
+"""The rounds of cases: below rounds/ while a case runs, in rounds.json and predictions.zip once it has finished."""
+
+import io
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from ianvs.base.digests import CHANGED, checksum, content, differs, noted, parse_checksummed, unreadable
+from ianvs.base.errors import DamagedError
+from ianvs.base.types import Asked, Predictions, RoundResult
+from ianvs.store import earlier
+from ianvs.store.answer_files import read_extras, read_predictions, read_stream, write_predictions
+from ianvs.store.checksummed_json import remove, write_checksummed
+from ianvs.store.files import replace_file, replace_folder, write_atomic
+from ianvs.store.keys import digest
+from ianvs.store.round_files import PREDICTIONS, RoundFolder, StoredModule, is_evaluated, round_result
+
+CASE, RESULT, ROUNDS, SCORES = "case.json", "result.json", "rounds.json", "scores.json"
+ALL_PREDICTIONS = "predictions.zip"
+SIMILARITIES = "similarities.npz"
+
+Record = Mapping[str, Any]
+"""Content of a JSON file."""
+
+
+class RoundStore:
+    """Paths, files and rounds of case directories. Use `CaseStore`, which adds the rest of a case."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
+        self.root = workspace / "cases"
+        self._root = str(self.root)
+
+    def folder(self, case_id: str) -> Path:
+        return self.root / case_id
+
+    def log(self, case_id: str) -> Path:
+        return self.folder(case_id) / "log.txt"
+
+    def files(self, case_id: str) -> Path:
+        return self.folder(case_id) / "files"
+
+    def journal(self, case_id: str, index: int) -> Path:
+        """Of the first predictions in round `index`: it outlives the process that writes it."""
+        return self.folder(case_id) / f"stream-{index}.journal"
+
+    def round_folder(self, case_id: str, index: int) -> Path:
+        return self.root / f"{case_id}/rounds/{index}"
+
+    def model_folder(self, case_id: str, index: int) -> Path:
+        """What was saved after round `index`, if it is still kept."""
+        return self.round_folder(case_id, index) / "model"
+
+    def scratch(self, case_id: str) -> Path:
+        """A temporary folder, deleted at the latest when the next process takes the lock."""
+        return self.folder(case_id) / ".scratch"
+
+    def lock(self, case_id: str) -> FileLock:
+        """The right to write. The operating system releases it when the process ends."""
+        folder = self.root / ".locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(str(folder / f"{case_id}.lock"))
+
+    @contextmanager
+    def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
+        """A temporary folder to fill, which becomes round `index` atomically, in place of that and all later rounds.
+
+        Then the model of the round before is deleted, unless round `index` is only trained.
+        """
+        self._drop_results_of_rounds(case_id, index)
+        with replace_folder(self.round_folder(case_id, index)) as folder:
+            (folder / "model").mkdir()
+            yield RoundFolder(folder, f"{case_id}/{_round_name(index)}")
+        if index and (self.round_folder(case_id, index) / PREDICTIONS).exists():
+            remove(self.model_folder(case_id, index - 1))
+
+    def add_predictions(
+        self,
+        case_id: str,
+        index: int,
+        result: RoundResult,
+        predictions: Mapping[Asked, Predictions],
+        stream: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Complete a round that is trained and not evaluated (RoundFolder.keep_trained). Raises DamagedError."""
+        path = self.round_folder(case_id, index) / PREDICTIONS
+        trained = self._read(case_id, _round_name(index))
+        if trained is None:
+            raise FileNotFoundError(f"{path.parent} is missing")
+        with replace_file(path) as file:
+            write_predictions(file, predictions, stream)
+        with path.open("rb") as stored:
+            record = {**vars(result), **trained, "predictions": checksum(stored)}
+        self._write(case_id, _round_name(index), record)
+        if index:
+            remove(self.model_folder(case_id, index - 1))
+
+    def complete_rounds(self, case_id: str, *, thoroughly: bool = False) -> tuple[RoundResult, ...]:
+        """Results of rounds 0, 1, ... up to the first that is missing, damaged or not evaluated.
+
+        thoroughly: also compare the checksums of predictions, not only their size.
+        """
+        records = self._complete(case_id, thoroughly=thoroughly)
+        return self.round_results(case_id, records)
+
+    def round_results(self, case_id: str, records: Sequence[Record]) -> tuple[RoundResult, ...]:
+        """From the content of each round.json. Raises DamagedError."""
+        return tuple(
+            round_result(record, f"{self._root}/{case_id}/{_round_name(index)}") for index, record in enumerate(records)
+        )
+
+    def has_come_to(self, case_id: str, until: int | None) -> bool:
+        """Whether the rounds are complete after which it pauses, however far it went since. None: it does not pause."""
+        return until is not None and len(self._complete(case_id)) > until
+
+    def broken_round(self, case_id: str) -> int | None:
+        """The first round that is stored and damaged."""
+        index = len(self._complete(case_id, thoroughly=True))
+        try:
+            record = self._read(case_id, _round_name(index))
+        except DamagedError:
+            return index
+        return index if record is not None and is_evaluated(record) else None
+
+    def trained_round(self, case_id: str) -> int | None:
+        """The round after the complete ones if it is trained and not evaluated. Raises DamagedError."""
+        index = len(self._complete(case_id))
+        record = self._read(case_id, _round_name(index))
+        return None if record is None or is_evaluated(record) else index
+
+    def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
+        """The modules after round `index`; None if they are not kept any more. Raises DamagedError."""
+        folder = self.model_folder(case_id, index)
+        record = self._round(case_id, index)
+        if record is None or not folder.is_dir():
+            return None
+        for name, stored in record["files"].items():
+            if _differs(folder / name, stored):
+                raise DamagedError(folder / name, CHANGED)
+        return self.module_names(case_id, index)
+
+    def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
+        """The modules after round `index`, even if their files are not kept any more. Raises DamagedError."""
+        record = self._round(case_id, index)
+        folder = self.model_folder(case_id, index)
+        return () if record is None else tuple(StoredModule.from_json(module, folder) for module in record["modules"])
+
+    def predictions(self, case_id: str, index: int) -> dict[Asked, Predictions]:
+        """Predictions in and after round `index`; a test set that was not predicted is missing. Raises DamagedError."""
+        with self._open_predictions(case_id, index) as file:
+            return read_predictions(file)
+
+    def stream(self, case_id: str, index: int) -> dict[str, NDArray[Any]]:
+        """(n,) arrays of the prequential stream of round `index`, by name; empty without one. Raises DamagedError."""
+        with self._open_predictions(case_id, index) as file:
+            return read_stream(file)
+
+    def extras(self, case_id: str, index: int) -> set[str]:
+        """Names of what is stored beside the labels after round `index`. Raises DamagedError."""
+        with self._open_predictions(case_id, index) as file:
+            return read_extras(file)
+
+    def predictions_digest(self, case_id: str) -> str:
+        """The same for the same predictions in all rounds."""
+        return digest([record["predictions"] for record in self._complete(case_id)])
+
+    def similarities(self, case_id: str) -> dict[Asked, NDArray[np.float64]] | None:
+        """What `keep_similarities` kept; None if there is nothing, or it is damaged."""
+        try:
+            stored = read_predictions(self.folder(case_id) / SIMILARITIES)
+        except (OSError, ValueError, KeyError, BadZipFile):
+            return None
+        return {asked: predictions.labels for asked, predictions in stored.items()}
+
+    def keep_similarities(self, case_id: str, similarities: Mapping[Asked, NDArray[np.float64]]) -> None:
+        """Of replies to the expected ones, by (test set, round), for reports. Without the right to write, nothing."""
+        stream = io.BytesIO()
+        write_predictions(stream, {asked: Predictions(rows) for asked, rows in similarities.items()})
+        with suppress(OSError):
+            write_atomic(self.folder(case_id) / SIMILARITIES, stream.getvalue())
+
+    @contextmanager
+    def _open_predictions(self, case_id: str, index: int) -> Iterator[IO[bytes]]:
+        """predictions.npz of a round, after comparing its checksum. Raises DamagedError."""
+        all_rounds, name = self._read(case_id, ROUNDS), f"rounds/{index}/{PREDICTIONS}"
+        archives = [file for file in (all_rounds or {}).get("files", ()) if file.endswith(".zip")]
+        path = self.folder(case_id) / (archives[0] if archives else name)
+        record = self._round(case_id, index)
+        with ExitStack() as stack:
+            try:
+                file: IO[bytes] = stack.enter_context(path.open("rb"))
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+                raise DamagedError(path, CHANGED) from error
+            except OSError as error:
+                raise unreadable(path, error) from error
+            try:
+                if archives:
+                    file = stack.enter_context(stack.enter_context(ZipFile(file)).open(name))
+                same = record is not None and checksum(file) == record.get("predictions")
+            except Exception as error:  # a damaged archive raises a dozen kinds
+                raise DamagedError(path, CHANGED) from error
+            if not same:
+                raise DamagedError(path, CHANGED)
+            yield file
+
+    def _round(self, case_id: str, index: int) -> Record | None:
+        """Content of one round.json, evaluated or not. Raises DamagedError."""
+        record = self._read(case_id, ROUNDS)
+        if record is not None:
+            return record["rounds"][index] if index < len(record["rounds"]) else None
+        return self._read(case_id, _round_name(index))
+
+    def _complete(self, case_id: str, *, thoroughly: bool = False) -> list[Record]:
+        """[k] round.json of round k, as far as they and their predictions are as they were stored."""
+        records: list[Record] = []
+        with suppress(DamagedError):
+            if (stored := self._read(case_id, ROUNDS)) is not None:
+                damaged = self._damaged_predictions(case_id, stored, thoroughly=thoroughly)
+                return [] if damaged else list(stored["rounds"])
+            while (record := self._read(case_id, _round_name(len(records)))) is not None and is_evaluated(record):
+                path = f"{self._root}/{case_id}/rounds/{len(records)}/{PREDICTIONS}"
+                if _differs(path, record["predictions"], thoroughly=thoroughly):
+                    break
+                records.append(record)
+        return records
+
+    def _damaged_predictions(self, case_id: str, rounds: Record, *, thoroughly: bool) -> list[str]:
+        files: Mapping[str, Sequence[int | str]] = rounds["files"]
+        path = f"{self._root}/{case_id}"
+        return [name for name, stored in files.items() if differs(f"{path}/{name}", stored, thoroughly=thoroughly)]
+
+    def _drop_results_of_rounds(self, case_id: str, first: int) -> None:
+        """Delete what belongs to round `first` and later ones, but for round `first` itself."""
+        folder = self.folder(case_id)
+        for path in folder.glob("rounds/[0-9]*"):
+            if int(path.name) > first:
+                remove(path)
+        remove(folder / SIMILARITIES)
+        with suppress(DamagedError):
+            stored = self._read(case_id, SCORES)
+            if stored is not None and stored["scores"]:
+                self._write(case_id, SCORES, {**stored, "scores": {}})
+
+    def join_rounds(self, case_id: str) -> None:
+        """Write rounds.json and predictions.zip in place of two files for each round. They are never split again."""
+        folder = self.folder(case_id)
+        if self._read(case_id, ROUNDS) is None:
+            records, files, path = self._complete(case_id), {}, folder / ALL_PREDICTIONS
+            if records:
+                with replace_file(path) as file, ZipFile(file, "w") as archive:
+                    for index in range(len(records)):
+                        info = ZipInfo(f"rounds/{index}/{PREDICTIONS}")
+                        source = (folder / info.filename).open("rb")
+                        with source, archive.open(info, "w", force_zip64=True) as member:
+                            shutil.copyfileobj(source, member)
+                files[path.name] = noted(path)
+            self._write(case_id, ROUNDS, {"rounds": records, "files": files})
+        for path in (*folder.glob("rounds/*/round.json"), *folder.glob(f"rounds/*/{PREDICTIONS}")):
+            path.unlink()
+        for path in (*folder.glob("rounds/*"), folder / "rounds"):
+            with suppress(OSError):  # the model of the last round is kept
+                path.rmdir()
+
+    def _read(self, case_id: str, name: str) -> dict[str, Any] | None:
+        # As text: a report reads tens of thousands of files, and to make a Path takes as long as to open one.
+        path = f"{self._root}/{case_id}/{name}"
+        text = content(path)
+        if text is not None and (value := parse_checksummed(text, f"{case_id}/{name}")) is not None:
+            return value
+        value = earlier.read_earlier(self.folder(case_id), name) if name in (CASE, RESULT, ROUNDS, SCORES) else None
+        if value is not None:
+            return value
+        if text is not None:
+            raise DamagedError(Path(path), CHANGED)
+        return None
+
+    def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
+        write_checksummed(self.folder(case_id) / name, f"{case_id}/{name}", value)
+
+
+def _round_name(index: int) -> str:
+    return f"rounds/{index}/round.json"
+
+
+def _differs(path: Path | str, stored: Sequence[int | str], *, thoroughly: bool = True) -> bool:
+    """Whether a file is missing, or has another size or, `thoroughly`, another checksum."""
+    try:
+        if not thoroughly:
+            return os.stat(path).st_size != stored[0]  # noqa: PTH116 - as in base/digests.py
+        with open(path, "rb") as file:  # noqa: PTH123
+            return checksum(file) != stored
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return True
