@@ -52,11 +52,11 @@ class JobStore:
     def accept(self, ids: Mapping[str, str]) -> None:
         """Count further finished cases in place of those that the job has: {id of the job's: id of the finished}."""
         if ids:
-            write_sealed(self.folder / _ACCEPTED, _ACCEPTED, {"cases": {**self.accepted(), **ids}})
+            write_checksummed(self.folder / _ACCEPTED, _ACCEPTED, {"cases": {**self.accepted(), **ids}})
 
     def accepted(self) -> dict[str, str]:
         """{id of a case that the job has: id of the finished one in its place}. Raises DamagedError."""
-        found = read_sealed(self.folder / _ACCEPTED, _ACCEPTED) or {}
+        found = read_checksummed(self.folder / _ACCEPTED, _ACCEPTED) or {}
         return dict(found.get("cases", {}))
 
     def note_queue(self, waiting: Mapping[str, str]) -> None:

@@ -30,7 +30,6 @@ def run_contract_case(
     id_, case = request.case.id, _case(request, store)
     facts = store.answered(id_)
     if facts is None:
-        store.unpack(id_)
         state = store.state(id_, thoroughly=True)
         if state.status is None or state.damaged:
             store.reset(id_)
