@@ -10,7 +10,7 @@ from PIL import Image
 
 import ianvs
 from ianvs.cli.command_line import main
-from ianvs.exam.data import lazy_column
+from ianvs.exam.data import parts
 from ianvs.exam.data.cache_entries import cache_entries
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import CaseStore
@@ -200,7 +200,7 @@ def test_large_columns_that_are_read_row_by_row_are_the_same(tmp_path, monkeypat
     source, name, more, make, scenario, job = CASES["inline"]
     dataset = make(tmp_path / "data")
     _, said = answers(tmp_path / "whole", "decoded", source, name, more, dataset, scenario, job)
-    monkeypatch.setattr(lazy_column, "LARGE", 0)
-    monkeypatch.setattr(lazy_column, "_KEPT", kept)
+    monkeypatch.setattr(parts, "LARGE", 0)
+    monkeypatch.setattr(parts, "_KEPT", kept)
     _, again = answers(tmp_path / "rows", "decoded", source, name, more, dataset, scenario, job)
     assert said == again

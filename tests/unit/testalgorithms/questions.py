@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ianvs.exam.data.parts import Held
+from ianvs.exam.data.parts import in_hand
 from ianvs.exam.scenarios.feedback_view import Told
 from ianvs.exam.scenarios.views import TestView
 
@@ -12,9 +12,13 @@ def texts(*values):
 
 
 def view(*questions):
-    return TestView(Held(texts(*questions)), name="questions")
+    return TestView(in_hand(texts(*questions)), name="questions")
 
 
 def told(questions, answers, feedback, kind="label"):
-    columns = {"x": Held(texts(*questions)), "answers": Held(texts(*answers)), "told": Held(np.array(feedback))}
+    columns = {
+        "x": in_hand(texts(*questions)),
+        "answers": in_hand(texts(*answers)),
+        "told": in_hand(np.array(feedback)),
+    }
     return Told(columns, kind=kind, name="questions", episodes=np.arange(len(questions)))

@@ -168,14 +168,17 @@ class EncodedPictures:
     def __getitem__(self, index: Any) -> NDArray[np.uint8]:
         if isinstance(index, int | np.integer):
             return self.decoded(range(len(self))[int(index)])
-        rows = np.arange(len(self))[index]
+        return self.take(np.arange(len(self))[index])
+
+    def take(self, rows: NDArray[np.int64], workers: int = 0) -> NDArray[np.uint8]:
+        """The pictures at `rows`. workers: threads that decode; 0: as many as there are cores."""
         found = np.empty((len(rows), *self.coding.shape), np.uint8)
 
         def fill(places: range) -> None:
             for place in places:
                 found[place] = self.decoded(int(rows[place]))
 
-        in_threads(fill, len(rows), self.coding.row_bytes, usable_cores())
+        in_threads(fill, len(rows), self.coding.row_bytes, workers or usable_cores())
         return found
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:

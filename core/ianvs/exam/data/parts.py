@@ -5,43 +5,23 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.exam.data.dataset import Positions, Samples, Transform
-from ianvs.exam.data.encoded_pictures import Coding, encoded_in
+from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, in_threads
 from ianvs.exam.data.listing import column
 
-_LONG = 1 << 16  # bytes of positions that are pickled as they are
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of an array, which may be a memory map: read where they are asked for."""
-
-    values: NDArray[Any]
-    positions: Positions
-    transform: Transform | None = None
-
-    def __reduce__(self) -> Any:
-        """For another process: a memory map is opened there by its path."""
-        return Rows, (_reopenable(self.values), _reopenable(self.positions), self.transform)
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
-        """A copy of all rows, or of `rows`."""
-        gathered = np.asarray(self.values[self.positions if rows is None else self.positions[rows]])
-        if self.transform is not None and len(gathered):
-            gathered = self.transform(gathered)
-        if gathered.dtype.kind == "f":
-            gathered = gathered.astype(np.float32, copy=False)
-        # Deep: the lists within a conversation are a learner's to change, too.
-        return copy.deepcopy(gathered) if gathered.dtype == object else np.ascontiguousarray(gathered)
+LARGE = 1 << 26  # bytes of a column from which on it is read row by row
+_KEPT = 1 << 30  # bytes of a column up to which its rows are kept once they were read
+_SMALL = 1 << 16  # bytes that are pickled as they are
 
 
 @dataclass(frozen=True)
@@ -69,24 +49,326 @@ class Part:
         labels = None if self.labels is None else self.labels[rows]
         return Part(self.samples, self.positions[rows], self.transform, labels)
 
-    def column(self, name: str) -> Rows:
+    def column(self, name: str) -> Column:
         """What a learner may ask for: "x", "y" or "ids"."""
         if name == "y" and self.labels is not None:
-            return Rows(self.labels, np.arange(len(self.positions)))
-        return Rows(getattr(self.samples, name), self.positions, self.transform if name == "x" else None)
+            return Column(self.labels, np.arange(len(self.positions)))
+        return Column(getattr(self.samples, name), self.positions, self.transform if name == "x" else None)
 
 
-def _reopenable(values: NDArray[Any]) -> Any:
+class Column:
+    """(N, ...) rows of an array, a memory map, or pictures that stay encoded, read where they are asked for.
+
+    Attributes:
+        workers: Threads that may read at the same time; 0 for a column that is read as a whole.
+    """
+
+    def __init__(
+        self,
+        values: NDArray[Any] | EncodedPictures | Joined | Column,
+        rows: Positions | None = None,
+        transform: Transform | None = None,
+        workers: int = 0,
+        kept: _Kept | None = None,
+    ) -> None:
+        """
+        Args:
+            values: Where rows are read from.
+            rows: Positions in `values`; None: all of them, as they are, for who holds them to change.
+            transform: Of a batch of rows.
+            workers: Above 0 rows are read, and decoded, one by one, and kept where all of them are small.
+            kept: Of a column with the same `values`.
+        """
+        self._values, self._rows, self._transform, self.workers = values, rows, transform, workers
+        self._kept, self._keeps = kept or _Kept(), kept is None
+
+    def __reduce__(self) -> Any:
+        """For another process: a memory map is opened there by its path, and rows are read by itself."""
+        return Column, (_reopenable(self._values), _reopenable(self._rows), self._transform, self.workers)
+
+    def __len__(self) -> int:
+        return len(self._values) if self._rows is None else len(self._rows)
+
+    @property
+    def lazy(self) -> bool:
+        """Whether its rows are read one by one."""
+        return self.workers > 0
+
+    @property
+    def encoded(self) -> bool:
+        """Whether they are pictures that are decoded as they are read, and nothing else is done with them."""
+        inner = self._values
+        encoded = inner.encoded if isinstance(inner, Column | Joined) else encoded_in(inner) is not None
+        return encoded and self._transform is None
+
+    @cached_property
+    def _first(self) -> NDArray[Any]:
+        return self.gather(np.arange(min(1, len(self))))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), *(self._values.shape if self._transform is None else self._first.shape)[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._values.dtype if self._transform is None and self._values.dtype.kind != "f" else self._first.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that `gather()` takes, up to a transform's change of the shape."""
+        return self._values.dtype.itemsize * math.prod(self._values.shape[1:]) * len(self)
+
+    @property
+    def opens_by_path(self) -> bool:
+        """Whether a pickle of it holds no samples: all of them lie in files."""
+        inner = self._values
+        if isinstance(inner, Column | Joined):
+            return inner.opens_by_path
+        return encoded_in(inner) is not None or _is_map(inner)
+
+    def take(self, rows: Positions) -> Column:
+        """The rows at these places, in this order."""
+        inner = rows if self._rows is None else self._rows[rows]
+        return Column(self._values, inner, self._transform, self.workers, self._kept)
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
+        """All rows, or a copy of `rows`."""
+        return self.fetched(rows, self.workers)
+
+    def read(self, rows: Positions) -> NDArray[Any]:
+        """A copy of `rows`, read by this thread alone."""
+        return self.fetched(rows, 1)
+
+    def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
+        """As `gather`, by so many threads."""
+        return self._read(self._places(rows), workers)
+
+    def close(self) -> None:
+        """Rows that it kept are given back; those of a column that it was taken from stay."""
+        if self._keeps:
+            self._kept.rows = None
+
+    def placed(self, folder: Path, name: str) -> Column:
+        """The same with long lists of positions in files below `folder`, which a pickle then does not hold."""
+        values, rows = self._values, self._rows
+        if isinstance(values, Column | Joined):
+            values = values.placed(folder, f"{name}-0")
+        if rows is not None and rows.nbytes > _SMALL:
+            np.save(folder / f"{name}.npy", rows)
+            rows = np.load(folder / f"{name}.npy", mmap_mode="r")
+        return Column(values, rows, self._transform, self.workers)
+
+    def reopened(self, folder: Path, name: str) -> Column:
+        """The same in a form that pickles to few bytes: what is large lies in a file below `folder`, or where it came
+        from.
+
+        Args:
+            folder: For files, which stay until the view ends.
+            name: Of the file.
+        """
+        if isinstance(self._values, _Stored):
+            return self
+        if self.lazy and self.opens_by_path:
+            return self.placed(folder, name)
+        values = self.gather()
+        if values.dtype != object and values.nbytes <= _SMALL:
+            return Column(values)
+        path = folder / (f"{name}.objects" if values.dtype == object else f"{name}.values")
+        if not path.exists():
+            part = path.with_suffix(".part")
+            with part.open("wb") as file:
+                np.save(file, values, allow_pickle=values.dtype == object)
+            part.rename(path)
+        return Column(_Stored(path, values.dtype, values.shape))  # type: ignore[arg-type]  # it answers to what arrays do
+
+    def _places(self, rows: Positions | None) -> Positions | None:
+        if self._rows is None:
+            return rows
+        return self._rows if rows is None else self._rows[rows]
+
+    def _read(self, places: Positions | None, workers: int) -> NDArray[Any]:
+        if not self.lazy:
+            return self._gathered(places, workers)
+        return self._kept.read(self, places, workers)
+
+    def _gathered(self, places: Positions | None, workers: int = 0) -> NDArray[Any]:
+        """Rows of `values`, for who gets them to change."""
+        values = self._values
+        if isinstance(values, Column | Joined | _Stored):
+            found = values.fetched(places, workers)
+        elif isinstance(values, EncodedPictures):
+            found = values.take(np.arange(len(values)) if places is None else places, workers)
+        elif places is None:
+            return values
+        else:
+            found = np.asarray(values[places])
+        if self._transform is not None and len(found):
+            found = self._transform(found)
+        if places is None:
+            return found
+        if found.dtype.kind == "f":
+            found = found.astype(np.float32, copy=False)
+        # Deep: the lists within a conversation are a learner's to change, too.
+        return copy.deepcopy(found) if found.dtype == object else np.ascontiguousarray(found)
+
+
+class Joined:
+    """The rows of several columns, one column after the other."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = tuple(columns)
+        self._starts = np.cumsum([0, *map(len, self._columns)])
+
+    def __reduce__(self) -> Any:
+        return Joined, (self._columns,)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.result_type(*(one.dtype for one in self._columns))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), *self._columns[0].shape[1:])
+
+    @property
+    def encoded(self) -> bool:
+        return all(one.encoded for one in self._columns)
+
+    @property
+    def opens_by_path(self) -> bool:
+        return all(one.opens_by_path for one in self._columns)
+
+    def placed(self, folder: Path, name: str) -> Joined:
+        """See `Column.placed`."""
+        return Joined([one.placed(folder, f"{name}-{i}") for i, one in enumerate(self._columns)])
+
+    def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
+        """See `Column.fetched`."""
+        if rows is None:
+            return np.concatenate([one.fetched(None, workers) for one in self._columns])
+        owner = np.searchsorted(self._starts, rows, side="right") - 1
+        found: NDArray[Any] | None = None
+        for index, one in enumerate(self._columns):
+            mine = np.flatnonzero(owner == index)
+            if len(mine):
+                gathered = one.fetched(rows[mine] - self._starts[index], workers)
+                if found is None:
+                    found = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
+                found[mine] = gathered
+        return self._columns[0].fetched(rows, workers) if found is None else found
+
+
+class _Kept:
+    """Rows of a lazy column that were read, so that a further pass costs nothing where all of them are small."""
+
+    def __init__(self) -> None:
+        self.rows: tuple[NDArray[Any], NDArray[np.bool_]] | None = None  # all of them, and which are there
+
+    def read(self, of: Column, places: Positions | None, workers: int) -> NDArray[Any]:
+        count, nbytes = len(of._values), of.nbytes // max(1, len(of)) * len(of._values)
+        wanted = np.arange(count) if places is None else np.asarray(places, np.int64)
+        rows = self.rows  # one pair to the end: other threads read, too, and may begin another at the same time
+        if rows is None and (nbytes <= _KEPT or places is None):
+            rows = self.rows = self._room((count, *of.shape[1:]), of.dtype), np.zeros(count, bool)
+        if rows is None:
+            found = np.empty((len(wanted), *of.shape[1:]), of.dtype)
+            _fill(of, wanted, found, np.arange(len(wanted)), workers)
+            return found
+        values, there = rows
+        missing = wanted[~there[wanted]]
+        _fill(of, missing, values, missing, workers)
+        there[missing] = True
+        return values if places is None else values[wanted]
+
+    def _room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """For all rows: in memory, or a map of a file that is gone with it, where somebody wants more than fits."""
+        nbytes = math.prod(shape) * dtype.itemsize
+        if nbytes <= _KEPT:
+            return np.empty(shape, dtype)
+        with tempfile.TemporaryFile() as file:
+            file.truncate(nbytes)
+            return np.memmap(file, dtype, "r+", shape=shape)
+
+
+def _fill(of: Column, rows: Positions, found: NDArray[Any], places: Positions, workers: int) -> None:
+    """Read `rows` into those `places` of `found`."""
+
+    def fill(block: range) -> None:
+        here = slice(block.start, block.stop)
+        found[places[here]] = of._gathered(rows[here], 1)
+
+    in_threads(fill, len(rows), math.prod(of.shape[1:]) * of.dtype.itemsize, workers)
+
+
+class _Stored:
+    """An array in a file of its own, which is opened where it is asked for; for who opens it to change."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._path, self.dtype, self.shape = path, dtype, shape
+        self._opened: NDArray[Any] | None = None
+
+    def __reduce__(self) -> Any:
+        return _Stored, (self._path, self.dtype, self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
+        """See `Column.fetched`."""
+        if self._opened is None:
+            objects = self.dtype == object  # which have to be read whole
+            self._opened = np.load(self._path, mmap_mode=None if objects else "c", allow_pickle=objects)
+        return self._opened if rows is None else self._opened[rows]
+
+
+def columns_of(
+    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
+) -> dict[str, Column]:
+    """Those columns of one part after the other, or of all of them in an `order` of their own."""
+    found = {}
+    for name in names:
+        each = [part.column(name) for part in parts]
+        joined = each[0] if len(each) == 1 else Column(Joined(each))
+        found[name] = joined if order is None else joined.take(order)
+    return found
+
+
+def in_hand(values: NDArray[Any] | Sequence[Any]) -> Column:
+    """A column of numbers, or of a list of anything else; who holds it may change it."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return Column(values)
+    texts = len(values) > 0 and all(isinstance(value, str) for value in values)
+    return Column(np.array(values, dtype=str) if texts else column(list(values)))
+
+
+def presented(of: Column, workers: int) -> Column:
+    """`of` as a learner is handed it: row by row where it is encoded or large.
+
+    Args:
+        of: Samples, labels or names.
+        workers: Threads that decode at the same time.
+    """
+    if of.encoded:
+        return Column(of, workers=workers)
+    if of.dtype == object:
+        return in_hand(of.gather())
+    return of if of.nbytes < LARGE else Column(of, workers=workers)
+
+
+def _reopenable(values: Any) -> Any:
     """An array for a pickle: of a memory map its place."""
-    if not _is_map(values):
+    if not isinstance(values, np.ndarray) or not _is_map(values):
         return values
     owner: Any = values if isinstance(values, np.memmap) else values.base
     return _MapOf(os.fspath(owner.filename), owner.dtype.str, owner.shape, owner.offset)
 
 
-def _is_map(values: NDArray[Any]) -> bool:
+def _is_map(values: Any) -> bool:
     """Whether it is a whole file, or the same memory as one."""
-    owner = values if isinstance(values, np.memmap) else values.base
+    owner = values if isinstance(values, np.memmap) else getattr(values, "base", None)
     return isinstance(owner, np.memmap) and bool(owner.filename) and owner.shape == values.shape
 
 
@@ -102,182 +384,3 @@ class _MapOf:
 
 def _map_of(path: str, dtype: str, shape: tuple[int, ...], offset: int) -> NDArray[Any]:
     return np.memmap(path, dtype, "r", offset, shape).view(np.ndarray)
-
-
-class Column:
-    """The same column of one part after the other, or of all of them in an `order` of their own."""
-
-    def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
-        self._parts, self._order = tuple(parts), order
-
-    def __reduce__(self) -> Any:
-        return Column, (self._parts, None if self._order is None else _reopenable(self._order))
-
-    @property
-    def opens_by_path(self) -> bool:
-        """Whether a pickle of it holds no samples: all of them lie in files."""
-        return all(encoded_in(one.values) is not None or _is_map(one.values) for one in self._parts)
-
-    def placed(self, folder: Path, name: str) -> Column:
-        """The same with long lists of positions in files below `folder`, which a pickle then does not hold."""
-
-        def kept(values: Positions, number: int) -> Positions:
-            if values.nbytes <= _LONG:
-                return values
-            path = folder / f"{name}-{number}.npy"
-            np.save(path, values)
-            found: Positions = np.load(path, mmap_mode="r")
-            return found
-
-        parts = [replace(one, positions=kept(one.positions, i)) for i, one in enumerate(self._parts, start=1)]
-        return Column(parts, None if self._order is None else kept(self._order, 0))
-
-    def __len__(self) -> int:
-        return sum(len(part.positions) for part in self._parts)
-
-    @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        return np.cumsum([0, *(len(part.positions) for part in self._parts)])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that `gather()` takes, up to a transform's change of the shape."""
-        return sum(p.values.dtype.itemsize * math.prod(p.values.shape[1:]) * len(p.positions) for p in self._parts)
-
-    @property
-    def coding(self) -> Coding | None:
-        """How files become its rows, where they may be handed over as they are."""
-        of = [None if one.transform else encoded_in(one.values) for one in self._parts]
-        told = [None if one is None else one.coding.told() for one in of]
-        return of[0].coding if of and of[0] is not None and told.count(told[0]) == len(told) else None
-
-    def files(self, rows: Positions) -> Iterator[tuple[bytes, int]]:
-        """(what is in the file, its numbering) of each row, where there is a `coding`."""
-        rows = rows if self._order is None else self._order[rows]
-        for row in rows.tolist():
-            owner = int(np.searchsorted(self._starts, row, side="right")) - 1
-            part = self._parts[owner]
-            index = int(part.positions[row - self._starts[owner]])
-            if (encoded := encoded_in(part.values)) is not None:
-                yield encoded.read(index), encoded.numbering(index)
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
-        """A copy of all rows, or of `rows`."""
-        if self._order is not None:
-            rows = self._order if rows is None else self._order[rows]
-        if len(self._parts) == 1:
-            return self._parts[0].gather(rows)
-        if rows is None:
-            return np.concatenate([part.gather() for part in self._parts])
-        owner = np.searchsorted(self._starts, rows, side="right") - 1
-        found: NDArray[Any] | None = None
-        for index, part in enumerate(self._parts):
-            mine = np.flatnonzero(owner == index)
-            if len(mine):
-                gathered = part.gather(rows[mine] - self._starts[index])
-                if found is None:
-                    found = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
-                found[mine] = gathered
-        return self._parts[0].gather(rows) if found is None else found
-
-
-class StoredColumn(Protocol):
-    """(N, ...) rows that lie elsewhere."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
-
-
-class Held:
-    """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
-
-    def __init__(self, values: NDArray[Any] | Sequence[Any]) -> None:
-        self._values = values
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    @property
-    def nbytes(self) -> int:
-        return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
-        """All rows, not copied; or a copy of `rows`."""
-        if not isinstance(self._values, np.ndarray):
-            texts = all(isinstance(value, str) for value in self._values)
-            self._values = np.array(self._values, dtype=str) if texts else column(self._values)
-        return self._values if rows is None else self._values[rows]
-
-
-class LazyColumn(Protocol):
-    """(N, ...) rows that are read, and perhaps decoded, when they are asked for, up to `close`.
-
-    workers: threads that `gather` takes, or that may each call `read`. opens_by_path: whether a pickle of it holds no
-    samples, since all of them lie in files.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    workers: int
-    opens_by_path: bool
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
-
-    def read(self, rows: Positions) -> NDArray[Any]: ...
-
-    def close(self) -> None: ...
-
-
-def is_lazy(column: ColumnData) -> TypeGuard[LazyColumn]:
-    """Whether it is one; a check of the protocol itself takes as long as a small batch."""
-    return hasattr(column, "workers")
-
-
-class Picked:
-    """Some rows of a column."""
-
-    def __init__(self, column: ColumnData, rows: Positions) -> None:
-        self._column, self._rows = column, rows
-        self.shape: tuple[int, ...]
-        self.dtype: np.dtype[Any]
-        self.workers: int
-        self.opens_by_path: bool
-        if is_lazy(column):
-            self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
-            self.opens_by_path = column.opens_by_path
-
-    @property
-    def nbytes(self) -> int:
-        return self._column.nbytes * len(self._rows) // max(1, len(self._column))
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
-        return self._column.gather(self._rows if rows is None else self._rows[rows])
-
-    def read(self, rows: Positions) -> NDArray[Any]:
-        column, rows = self._column, self._rows[rows]
-        return column.read(rows) if is_lazy(column) else column.gather(rows)
-
-    def close(self) -> None:
-        """It is the column's own end that counts."""
-
-
-ColumnData = Column | Held | Picked | LazyColumn | StoredColumn
-
-
-def columns_of(
-    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
-) -> dict[str, Column]:
-    """Those columns of one part after the other, or of all of them in an `order` of their own."""
-    return {name: Column([part.column(name) for part in parts], order) for name in names}

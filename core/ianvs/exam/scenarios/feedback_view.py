@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import HiddenError
-from ianvs.exam.data.parts import ColumnData
+from ianvs.exam.data.parts import Column
 from ianvs.exam.scenarios.views import View, class_indices_of
 
 _IN_WORDS = {
@@ -30,7 +30,7 @@ class Told(View):
 
     def __init__(
         self,
-        columns: Mapping[str, ColumnData],
+        columns: Mapping[str, Column],
         *,
         kind: str,
         name: str,

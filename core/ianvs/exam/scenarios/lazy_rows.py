@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Positions
-from ianvs.exam.data.parts import LazyColumn, Picked
+from ianvs.exam.data.parts import Column
 
 _SMALL = 1 << 26  # bytes up to which a part of the rows is decoded at once, so that it may be kept like any tensor
 _aten = torch.ops.aten
@@ -26,7 +26,7 @@ class LazyRows(Tensor):
     """(N, ...) rows of a lazy column, on the CPU; axes: in which order, the first being the samples."""
 
     @staticmethod
-    def __new__(cls, column: LazyColumn, axes: Sequence[int] | None = None) -> Self:
+    def __new__(cls, column: Column, axes: Sequence[int] | None = None) -> Self:
         shape = column.shape
         strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         order = range(len(shape)) if axes is None else axes
@@ -39,10 +39,10 @@ class LazyRows(Tensor):
         made._column, made._order = column, tuple(order)
         return made
 
-    _column: LazyColumn
+    _column: Column
     _order: tuple[int, ...]
 
-    def __init__(self, column: LazyColumn, axes: Sequence[int] | None = None) -> None:
+    def __init__(self, column: Column, axes: Sequence[int] | None = None) -> None:
         super().__init__()
 
     def decoded(self) -> Tensor:
@@ -78,7 +78,7 @@ class LazyRows(Tensor):
     def _part(self, places: Positions) -> Tensor:
         if len(places) * self.nbytes <= _SMALL * max(1, len(self)):
             return self._taken(places)
-        return LazyRows(Picked(self._column, places), self._order)
+        return LazyRows(self._column.take(places), self._order)
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -130,7 +130,7 @@ def _split(x: LazyRows, size: int | Sequence[int], dim: int = 0) -> Any:
         return NotImplemented
     sizes = [min(size, len(x) - at) for at in range(0, len(x), size)] if isinstance(size, int) else list(size)
     rows = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    return [LazyRows(Picked(x._column, one), x._order) for one in rows]
+    return [LazyRows(x._column.take(one), x._order) for one in rows]
 
 
 def _permute(x: LazyRows, dims: Sequence[int]) -> Any:

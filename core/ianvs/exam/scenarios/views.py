@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, HiddenError, PluginError
-from ianvs.exam.data.lazy_column import reopened
-from ianvs.exam.data.parts import ColumnData, Picked, is_lazy
+from ianvs.exam.data.parts import Column
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +30,7 @@ RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole,
 class View:
     """Samples that are gathered when they are first asked for, and gone after `close`."""
 
-    def __init__(self, over: str, columns: Mapping[str, ColumnData]) -> None:
+    def __init__(self, over: str, columns: Mapping[str, Column]) -> None:
         self._count = len(columns["x"])
         self._over = over  # what to say when the view is over
         self._open = True
@@ -56,8 +55,7 @@ class View:
         if self._folder is not None and not self._elsewhere:
             shutil.rmtree(self._folder, ignore_errors=True)
         for column in self._columns.values():
-            if is_lazy(column):
-                column.close()
+            column.close()
         self._columns.clear()
         self._gathered.clear()
         self._resident.clear()
@@ -71,7 +69,7 @@ class View:
         if self._open and not self._elsewhere:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="view-"))
-            columns = {name: reopened(column, self._folder, name) for name, column in self._columns.items()}
+            columns = {name: column.reopened(self._folder, name) for name, column in self._columns.items()}
             state |= {"_columns": columns, "_folder": self._folder}
         return state
 
@@ -88,7 +86,7 @@ class View:
         """`columns` are handed out whole; () is a loader."""
         self._require_open()
 
-    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Picked]:
+    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Column]:
         """Columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
         self._require_open()
         rows = np.asarray(rows)
@@ -99,7 +97,7 @@ class View:
                 f"name a part of {self._count} samples by positions or a bool for each, not by {form}.",
                 code="wrong-type",
             )
-        return {name: Picked(self._columns[name], where) for name in names}
+        return {name: self._columns[name].take(where) for name in names}
 
     @property
     def over(self) -> str:
@@ -131,7 +129,7 @@ class View:
         key = (column, device)
         if key not in self._resident:
             held = self._columns[column]
-            if is_lazy(held) and column not in self._gathered:
+            if held.lazy and column not in self._gathered:
                 from ianvs.exam.scenarios.lazy_rows import LazyRows
 
                 with torch.inference_mode(False):
@@ -144,7 +142,7 @@ class View:
     def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
         """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
         self._require_open()  # it may have ended between the call and the first batch
-        lazy = [held for column in columns if is_lazy(held := self._columns[column])]
+        lazy = [held for column in columns if (held := self._columns[column]).lazy]
         small = not lazy and sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
 
@@ -183,7 +181,7 @@ class View:
         if known is not None:
             values = known[rows.numpy()]
         else:
-            values = held.read(rows.numpy()) if alone and is_lazy(held) else held.gather(rows.numpy())
+            values = held.read(rows.numpy()) if alone and held.lazy else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
 
 
@@ -196,7 +194,7 @@ class TrainView(View):
 
     def __init__(
         self,
-        columns: Mapping[str, ColumnData],
+        columns: Mapping[str, Column],
         *,
         name: str,
         passes: int | None = None,
@@ -248,7 +246,7 @@ class TrainView(View):
         """Class indices among the labels; None where labels are no classes."""
         self._require_open()
         column = self._columns["y"]
-        if is_lazy(column) and len(column.shape) > 1:
+        if column.lazy and len(column.shape) > 1:
             return None
         return class_indices_of(column.gather() if self._labelled else np.empty(0, np.int64))
 
@@ -326,7 +324,7 @@ class TestView(View):
 
     __test__ = False  # the name is not an invitation to pytest
 
-    def __init__(self, samples: ColumnData, *, name: str) -> None:
+    def __init__(self, samples: Column, *, name: str) -> None:
         """samples: the column "x", all that a learner sees of a test set."""
         super().__init__(f"{name} is not available after its examination; learn from training data.", {"x": samples})
         self._name = name
@@ -349,13 +347,13 @@ class TestView(View):
 
     def __iter__(self) -> Iterator[Any]:
         self._require_open()
-        lazy = is_lazy(self._columns["x"])
+        lazy = self._columns["x"].lazy
         return map(self.__getitem__, range(len(self))) if lazy else iter(self.x)
 
     def __getitem__(self, index: Any) -> Any:
         self._require_open()
         column = self._columns["x"]
-        if not is_lazy(column) or "x" in self._gathered:
+        if not column.lazy or "x" in self._gathered:
             return self.x[index]
         rows = np.arange(len(self))[index]
         return column.gather(rows) if rows.ndim else column.gather(rows[None])[0]

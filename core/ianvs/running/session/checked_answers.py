@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.parts import ColumnData, Part, is_lazy
+from ianvs.exam.data.parts import Column, Part
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms import Predictions
 from ianvs.exam.scenarios.views import TestView
@@ -20,7 +20,7 @@ Asking = Callable[[TestView], object]
 def checked_answers(
     kind: DataType,
     classes: int,
-    x: ColumnData,
+    x: Column,
     name: str,
     label_shape: tuple[int, ...],
     ask: Asking,
@@ -32,7 +32,7 @@ def checked_answers(
     """What `ask` says of `x`. name: what errors call the samples; asked: the paradigm's method; who: the module's, once
     it was asked. classes: how many the exam has. Raises PluginError."""
     count = len(x)
-    samples = _of_shape(count) if is_lazy(x) else x.gather()
+    samples = _of_shape(count) if x.lazy else x.gather()
     asked_for = Samples(samples, _of_shape(count, *label_shape), np.empty(0, str))
     check = kind.checker(Part(asked_for, np.arange(count)), classes, unseen=unseen)
     data = TestView(x, name=name)

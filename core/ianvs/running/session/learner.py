@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, ReplyServerError
 from ianvs.base.types import Measure
-from ianvs.exam.data.lazy_column import presented
-from ianvs.exam.data.parts import Column, ColumnData, Picked
+from ianvs.exam.data.parts import Column, presented
 from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.questions import questions_of
@@ -266,14 +265,14 @@ class LocalLearner:
                     session.paradigm.adapt(data, session)
                 yield from self._pieces(asked, x, context)
 
-    def _pieces(self, asked: Asking, x: ColumnData, context: Mapping[str, Any]) -> Iterator[Predictions]:
+    def _pieces(self, asked: Asking, x: Column, context: Mapping[str, Any]) -> Iterator[Predictions]:
         count = max(1, len(x))
         size = self._kind.batch_limit or count
         for start in range(0, count, size):
-            piece = x if size >= count else Picked(x, np.arange(start, min(start + size, count)))
+            piece = x if size >= count else x.take(np.arange(start, min(start + size, count)))
             yield self._piece(asked, piece, context)
 
-    def _piece(self, asked: Asking, x: ColumnData, context: Mapping[str, Any]) -> Predictions:
+    def _piece(self, asked: Asking, x: Column, context: Mapping[str, Any]) -> Predictions:
         session = self.session
         found = checked_answers(
             self._kind,
@@ -295,7 +294,7 @@ class LocalLearner:
             )
         return replace(found, labels=copy.deepcopy(found.labels))  # a learner may change what it has said later
 
-    def _beside_labels(self, asked: Asking, x: ColumnData, context: Mapping[str, Any]) -> NDArray[Any]:
+    def _beside_labels(self, asked: Asking, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
         """Checked, what a method of the base model says of all samples."""
         question, learner = self._questions[str(asked.question)], self.session.module("basemodel")
         if why := question.lacks(learner.plugin):

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.seeding import generator
-from ianvs.exam.data.lazy_column import presented
 from ianvs.exam.data.options import Options
+from ianvs.exam.data.parts import presented
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Exam, Rules

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.config.spec import PrequentialSpec
-from ianvs.exam.data.lazy_column import presented
 from ianvs.exam.data.listing import column
-from ianvs.exam.data.parts import ColumnData, Held, Part, columns_of
+from ianvs.exam.data.parts import Column, Part, columns_of, in_hand, presented
 from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.feedback_view import Told
@@ -38,7 +37,7 @@ class AskedChunk:
     """The samples of a chunk, and nothing else of it. number: counts from 1. name: what errors call it."""
 
     number: int
-    x: ColumnData
+    x: Column
     name: str
     label_shape: tuple[int, ...]
 
@@ -268,9 +267,9 @@ class StreamKeeper:
         self.samples += len(rows)
         told = labels if kind == "label" else self._judged(chunk, labels, answers)
         columns = {
-            "x": _held(columns_of(of.parts, ("x",))["x"].gather(rows)),
-            "answers": Held(copy.deepcopy(picked(answers, rows))),
-            "told": _held(copy.deepcopy(told[rows])),
+            "x": in_hand(columns_of(of.parts, ("x",))["x"].gather(rows)),
+            "answers": in_hand(copy.deepcopy(picked(answers, rows))),
+            "told": in_hand(copy.deepcopy(told[rows])),
         }
         episodes = np.asarray(self._starts[chunk] + rows, np.int64)
         heard = Told(columns, kind=kind, name=view.name, episodes=episodes, delay=self._spec.delay)
@@ -301,10 +300,6 @@ class StreamKeeper:
 
 def _joined(pieces: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate(pieces) if pieces else np.empty(0)
-
-
-def _held(values: NDArray[Any]) -> Held:
-    return Held(values if values.dtype.kind in "biuf" else values.tolist())
 
 
 def _as_one(answers: Sequence[Any]) -> Any:

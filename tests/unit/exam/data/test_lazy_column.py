@@ -10,32 +10,52 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ianvs.exam.data import lazy_column
-from ianvs.exam.data.lazy_column import RowsOnDemand
-from ianvs.exam.data.parts import Column, Rows
+from ianvs.exam.data import parts
+from ianvs.exam.data.parts import Column, presented
 
 COUNT, THREADS = 64, 8
 VALUES = np.arange(1, 1 + COUNT * 4, dtype=np.int64).reshape(COUNT, 4)
 
 
-def rows_on_demand() -> RowsOnDemand:
-    return RowsOnDemand(Column([Rows(VALUES, np.arange(COUNT))]), VALUES.shape[1:], VALUES.dtype, workers=1)
+@pytest.fixture(autouse=True)
+def every_column_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "LARGE", 0)
+
+
+class Counting:
+    """An array that counts the rows that are read from it."""
+
+    dtype, shape = VALUES.dtype, VALUES.shape
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, rows: Any) -> Any:
+        self.read += len(rows)
+        return VALUES[rows]
+
+
+def rows_on_demand(values: Any = VALUES) -> Column:
+    return presented(Column(values, np.arange(COUNT)), 1)
 
 
 def test_threads_that_begin_at_once_all_get_what_they_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each finds that nothing was read so far, and makes room for it, before any other has."""
-    together, room = threading.Barrier(THREADS), RowsOnDemand._room
+    together, room = threading.Barrier(THREADS), parts._Kept._room
 
-    def slowly(column: RowsOnDemand) -> Any:
+    def slowly(*of: Any) -> Any:
         together.wait(10)
-        return room(column)
+        return room(*of)
 
-    monkeypatch.setattr(RowsOnDemand, "_room", slowly)
+    monkeypatch.setattr(parts._Kept, "_room", slowly)
     column = rows_on_demand()
     with ThreadPoolExecutor(THREADS) as pool:
-        parts = list(pool.map(column.read, np.array_split(np.arange(COUNT), THREADS)))
+        found = list(pool.map(column.read, np.array_split(np.arange(COUNT), THREADS)))
     monkeypatch.undo()
-    assert np.array_equal(np.concatenate(parts), VALUES)
+    assert np.array_equal(np.concatenate(found), VALUES)
     assert np.array_equal(column.gather(), VALUES), "and nothing is taken for read that was not"
 
 
@@ -43,17 +63,24 @@ def test_threads_that_begin_at_once_all_get_what_they_asked_for(monkeypatch: pyt
 def test_rows_of_a_small_column_are_read_once_and_those_of_a_large_one_each_time(
     monkeypatch: pytest.MonkeyPatch, limit: int, reads: int
 ) -> None:
-    counted, gather = [], Column.gather
-
-    def counting(column: Column, rows: Any = None) -> Any:
-        counted.extend(rows)
-        return gather(column, rows)
-
-    monkeypatch.setattr(Column, "gather", counting)
-    monkeypatch.setattr(lazy_column, "_KEPT", limit)
-    column = rows_on_demand()
+    monkeypatch.setattr(parts, "_KEPT", limit)
+    counting = Counting()
+    column = rows_on_demand(counting)
     for _ in range(2):
         assert np.array_equal(column.gather(np.array([5, 3])), VALUES[[5, 3]])
-    assert len(counted) == reads
+    assert counting.read == reads
     assert np.array_equal(column.gather(), VALUES)
-    assert np.array_equal(pickle.loads(pickle.dumps(column)).gather(), VALUES), "another process reads by itself"
+    assert np.array_equal(pickle.loads(pickle.dumps(rows_on_demand())).gather(), VALUES), "another process reads itself"
+
+
+def test_rows_that_are_taken_are_kept_with_all_others_and_outlive_the_end_of_their_view() -> None:
+    counting = Counting()
+    column = rows_on_demand(counting)
+    part = column.take(np.array([7, 9, 11]))
+    assert np.array_equal(part.take(np.array([2, 0])).gather(), VALUES[[11, 7]])
+    part.close()
+    assert np.array_equal(column.gather(np.array([7, 11])), VALUES[[7, 11]])
+    assert counting.read == 2
+    column.close()
+    assert np.array_equal(column.gather(np.array([7])), VALUES[[7]])
+    assert counting.read == 3

@@ -34,6 +34,15 @@ class Source:
 
     read = gather
 
+    def take(self, rows):
+        """Some of the rows; what is read of them is counted here."""
+        part, whole = Source(), self
+        part.shape, part.gather = (
+            (len(rows), *self.shape[1:]),
+            lambda some=None: whole.gather(rows if some is None else rows[some]),
+        )
+        return part
+
     def close(self): ...
 
 

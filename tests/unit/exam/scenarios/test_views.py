@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.lazy_column import presented
-from ianvs.exam.data.parts import Part, columns_of
+from ianvs.exam.data.parts import Part, columns_of, presented
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.testenv.scenarios.transforms import Permutation
 from tests.errors import errors_of
