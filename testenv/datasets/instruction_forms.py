@@ -2,7 +2,8 @@
 
 messages        {"messages": [{"role": "system" | "user" | "assistant", "content": "..."}, ...]} (Continual-News)
 ShareGPT        {"system": "...", "conversation": [{"human": "...", "assistant": "..."}, ...]}
-LLaVA, CoIN     {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}, ...]}
+LLaVA, CoIN     {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}, ...]}, or
+                with "role" and "content" in place of "from" and "value"
 CoIN, test      {"question_id": 1, "text": "...", "answer": "..."}
 Alpaca          {"system": "...", "instruction": "...", "input": "...", "output": "..."}
 Dolly           {"instruction": "...", "context": "...", "response": "...", "category": "..."}
@@ -265,14 +266,30 @@ def _has_choices(record: Mapping[str, Any]) -> bool:
     return isinstance(record["choices"], list | dict)
 
 
-_LLAVA = partial(_dialogue, fields=("conversations",), role_key="from", text_key="value", roles=_SPEAKERS)
-_LLAVA_WEIGHTS = partial(_of_weight_0, fields=("conversations",), role_key="from", roles=_SPEAKERS)
+def _conversations(record: Mapping[str, Any]) -> _Turns:
+    """Turns of `from` and `value`, as LLaVA has them, or of `role` and `content`, as `messages` has."""
+    if _has_roles(record):
+        return _dialogue(record, ("conversations",), roles=_SPEAKERS)
+    return _dialogue(record, ("conversations",), role_key="from", text_key="value", roles=_SPEAKERS)
+
+
+def _conversations_of_weight_0(record: Mapping[str, Any]) -> list[int]:
+    role_key = "role" if _has_roles(record) else "from"
+    return _of_weight_0(record, ("conversations",), role_key=role_key, roles=_SPEAKERS)
+
+
+def _has_roles(record: Mapping[str, Any]) -> bool:
+    turns = record["conversations"]
+    first = turns[0] if isinstance(turns, list) and turns else None
+    return isinstance(first, dict) and "role" in first and "from" not in first
+
+
 _MESSAGES = partial(_dialogue, fields=("messages",))
 
 FORMS = (
     Form("messages", ("messages",), _MESSAGES, unlearnt=partial(_of_weight_0, fields=("messages",))),
     Form("ShareGPT", ("conversation",), _sharegpt),
-    Form("LLaVA", ("conversations",), _LLAVA, unlearnt=_LLAVA_WEIGHTS),
+    Form("LLaVA", ("conversations",), _conversations, unlearnt=_conversations_of_weight_0),
     Form("Alpaca", ("instruction",), partial(_turn, asked=("instruction", "input"), reply="output", history=True)),
     Form("Dolly", ("instruction", "response"), _dolly, topic="category"),
     Form("query-response", ("query", "response"), partial(_turn, asked=("query",), reply="response", history=True)),

@@ -73,7 +73,10 @@ class ByClasses(Scenario):
             name = group_name(request, classes)
             for what, positions in (("training", mine), ("test", containing)):
                 if not len(positions):
-                    refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
+                    rarely = "Raise `test_share` if that draws the test part, or take" if what == "test" else "Take"
+                    refuse(
+                        request, f"the round of {name} has no {what} samples. {rarely} out classes that don't occur."
+                    )
             rounds.append(Round(name, mine, classes, limited=several))
             whole = several and self.tests != "containing"
             tests.append(TestSet(name, np.arange(len(dataset.test)) if whole else containing, classes))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ianvs.base.errors import InvalidValue, PluginError, closest, one_line
 from ianvs.base.types import Predictions
 from ianvs.exam.data.arrays import plain_array
+from ianvs.exam.data.cells import is_class_index
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.label_cells import split_labels
-from ianvs.exam.data.number_cells import is_class_index
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, one_for_each
 from ianvs.exam.metrics.metric import EvaluationRecord

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import InvalidValue, PluginError
-from ianvs.exam.data.number_cells import number_of
+from ianvs.exam.data.cells import number_of
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, one_for_each
 

@@ -278,7 +278,8 @@ def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[Sourc
         has = one_line([path.name for path in found or inside], 5) or "nothing"
         why = f"has no {' or '.join(names)}" if not found else f"has {len(found)} for one part"
         raise InvalidValue(
-            f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`.",
+            f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`. If it "
+            "holds the samples of both parts, such as a folder for each class, write `test_share: 0.2` beside `root`.",
             "missing-data",
         )
     if share is not None and any(_split_of(path) in _TEST_PARTS for path in inside):

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, ValidationError, closest, first_line, one_line
-from ianvs.config.spec import SourceSpec
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.cells import CellError, classes_of, text_of
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
+from ianvs.exam.data.typed_labels import type_name
 
 COLUMNS = ("x", "y", "ids", "domain")  # the last two may be left out
 PACKED = (".npz", ".npy", ".pt", ".pth")
@@ -28,14 +30,25 @@ _UNCLEAR = (
 _X = re.compile(r"(?<![a-zA-Z0-9])[xX](?![a-zA-Z0-9])")  # as in x_train, train-x, X
 
 
-def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None, data_type: str | None = None) -> Listing:
+def read_arrays(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
     """x and y (optional: ids, domain, classes). A file for both parts has x_train, y_train, x_test, y_test.
 
     A .npy file holds x; y lies in the file beside it that `array_files` names. A .pt file may also hold a pair (x, y).
     """
-    path = source.path
     read = _READERS[path.suffix.lower()][0]
     arrays, present = read(path, part)
+    return held_listing(arrays, present, path, spec, part, "NCHW" if read is _torch else None)
+
+
+def held_listing(
+    arrays: Mapping[str, NDArray[Any]],
+    present: Sequence[str],
+    path: Path,
+    spec: DatasetSpec,
+    part: str,
+    usual: Layout | None = None,
+) -> Listing:
+    """The samples of arrays in a file, by their names. present: all that it has. Raises SourceError."""
     both = f"x_{part}" in arrays
     names = {key: f"{key}_{part}" if both else key for key in COLUMNS}
     missing = [names[key] for key in ("x", "y") if names[key] not in arrays]
@@ -46,8 +59,7 @@ def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None, dat
         raise SourceError([ValidationError(message, Location(path), code="missing-column")])
     classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
     held = {key: arrays[name] for key, name in names.items() if name in arrays}
-    usual: Layout | None = "NCHW" if read is _torch else None
-    return arrays_listing(held, part, Location(path), names, classes, layout, usual, data_type)
+    return arrays_listing(held, part, Location(path), names, classes, spec.layout, usual, type_name(spec))
 
 
 def arrays_listing(
@@ -87,7 +99,9 @@ def arrays_listing(
         label_form=data_type or ("maps" if maps else "class"),
         labels=y if data_type else _maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
         ids=numbered_names(part, count) if given is None else given,
-        domains=column([str(name) for name in arrays["domain"]]) if "domain" in arrays else np.full(count, "", object),
+        domains=column([text_of(name) for name in arrays["domain"]])
+        if "domain" in arrays
+        else np.full(count, "", object),
         sources=(place.file,),
         origins=np.zeros(count, dtype=np.int64),
         lines=np.full(count, place.line, dtype=np.int64),
@@ -230,15 +244,27 @@ def _maps(y: NDArray[Any], name: str, place: Location) -> NDArray[np.uint8]:
 
 
 def tokens(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
-    """(N,) texts of (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
+    """(N,) classes of (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim != 1 or y.dtype.kind not in "iuUb":
+    broken = y[(y % 1 != 0) & ~np.isnan(y)] if y.dtype.kind == "f" and y.ndim == 1 else y[:0]
+    if y.ndim != 1 or y.dtype.kind not in "iufUSbO" or len(broken):
         of = "regression" if y.ndim < 2 else "multilabel` or `data_type: regression"
+        found = f" with fractions, such as {broken[0]:g}" if len(broken) else ""
         message = (
-            f"{name} is {y.dtype} {y.shape}; expected one integer or name for each sample. Several labels each, or "
-            f"numbers to be estimated, are read where the dataset says so: `data_type: {of}`."
+            f"{name} is {y.dtype} {y.shape}{found}; expected one whole number or name for each sample. Several labels "
+            f"each, or numbers to be estimated, are read where the dataset says so: `data_type: {of}`."
         )
         raise SourceError([ValidationError(message, place, code="invalid-array")])
-    values, where = np.unique(y, return_inverse=True)
-    return column([str(label) for label in values.tolist()])[where]
+    try:
+        found_classes = classes_of(y)
+    except CellError as error:
+        message = f"label {error.row} of {name} {error.message}. Give each sample one label."
+        raise SourceError([ValidationError(message, place, code="invalid-array")]) from None
+    empty = np.flatnonzero(found_classes == "")
+    if len(empty):
+        message = (
+            f"label {empty[0]} of {name} is empty ({len(empty)} of {len(y)} are). Fill it, or leave the sample out."
+        )
+        raise SourceError([ValidationError(message, place, code="invalid-array")])
+    return found_classes

@@ -14,24 +14,25 @@ from pathlib import Path
 import numpy as np
 
 from ianvs.base.errors import Location, ValidationError, shown_path
-from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
 from ianvs.exam.data.author_call import Answer, Made, Question, look_of
 from ianvs.exam.data.cache import entry, is_whole
 from ianvs.exam.data.conversations import conversations_listing
 from ianvs.exam.data.domains import assign_domains
 from ianvs.exam.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
+from ianvs.exam.data.grids import TEXT_COLUMN, records_grid
 from ianvs.exam.data.index import files_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS
 from ianvs.exam.data.sources import PARTS, domain_names, select
-from ianvs.exam.data.tables import TEXT_COLUMN, read_table
+from ianvs.exam.data.tables import table_listing
 from ianvs.exam.data.typed_labels import type_facts, type_name
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-VERSION = 4  # part of every key: raise it when the same return is stored otherwise
+VERSION = 5  # part of every key: raise it when the same return is stored otherwise
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
         lines = [place.line] * len(records)
         if TEXT_COLUMN in records[0]:
             table = Records(place.file, tuple(records), (), tuple(lines))
-            listing = read_table(SourceSpec(place.file, "data"), spec, table)
+            listing = table_listing(records_grid(table), spec, part)
         else:
             told = lambda i, slip: ValidationError(f"{part}[{i}]: {slip.message}", place, code=slip.code)  # noqa: E731
             listing = conversations_listing(records, place.file, lines, told, pictures=spec.pictures)

@@ -16,17 +16,10 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
 from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.grids import ABOUT, DOMAIN_COLUMN, LABEL_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
+from ianvs.exam.data.index import rows_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 from ianvs.exam.data.records import Records, Slip
-from ianvs.exam.data.tables import (
-    ABOUT,
-    DOMAIN_COLUMN,
-    LABEL_COLUMNS,
-    SAMPLE_COLUMNS,
-    TEXT_COLUMN,
-    Table,
-    table_listing,
-)
 
 
 def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
@@ -99,7 +92,7 @@ def conversations_listing(
     if problems:
         raise SourceError(summary(problems))
     replies = column([list(one.assistant) for one in said])
-    listing = table_listing(Table(path, (), records, lines), "conversation", column(said), "replies", replies, domains)
+    listing = rows_listing(path, lines, "conversation", column(said), "replies", replies, domains)
     return replace(listing, marks=_marks(said, forms), given=column([_given(record) for record in records]))
 
 

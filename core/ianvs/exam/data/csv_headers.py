@@ -1,4 +1,4 @@
-"""The header of a csv or tsv file: its columns' names, and where they are."""
+"""The header of a csv or tsv file: what parts its cells, its columns' names, and where they are."""
 
 import csv
 import json
@@ -6,19 +6,40 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ianvs.base.errors import Location, one_line
+from ianvs.base.errors import Location, ValidationError, one_line
 from ianvs.exam.data.index import suffix_of, text_lines
 
 _PLAIN = re.compile(r"(?!(true|false|null)$)[A-Za-z_]\w*", re.ASCII | re.IGNORECASE)
+_DELIMITERS = (",", ";", "\t", "|")
+_IN_WORDS = {";": "';'", "\t": "tabs", "|": "'|'"}
+
+
+def header_of(path: Path) -> str:
+    """The first line of a csv or tsv file that is not blank. Raises SourceError for a file that can't be read."""
+    return next((text for text in text_lines(path) if text.strip()), "")
 
 
 def csv_header(path: Path) -> tuple[str, ...]:
     """The names of the columns of a csv or tsv file. Raises SourceError for a file that can't be read."""
-    return column_names(next(csv.reader(text_lines(path), delimiter=delimiter_of(path)), []))
+    header = header_of(path)
+    return column_names(next(csv.reader([header], delimiter=delimiter_of(path, header)), []))
 
 
-def delimiter_of(path: Path) -> str:
-    return "\t" if suffix_of(path) == ".tsv" else ","
+def delimiter_of(path: Path, header: str) -> str:
+    """What parts the cells of a csv: a comma, unless the header has none and is parted by something else."""
+    if suffix_of(path) == ".tsv":
+        return "\t"
+    counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in _DELIMITERS}
+    return "," if counts[","] > 1 else max(_DELIMITERS, key=lambda mark: counts[mark])
+
+
+def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> ValidationError | None:
+    """What a user should know of a csv that is parted by something else than commas."""
+    if delimiter == "," or suffix_of(path) == ".tsv":
+        return None
+    commas = " and its decimals have commas: both are read so" if decimal_commas else ", and are read so"
+    message = f"its cells are parted by {_IN_WORDS[delimiter]}{commas}. Nothing has to be done."
+    return ValidationError(message, Location(path, 1, 1), warning=True, code="doubtful-data")
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
@@ -39,12 +60,13 @@ def column_place(path: Path, name: str, line: int) -> Location:
         return Location(path, line, 1 if line else 0)
     lines = enumerate(text_lines(path), start=1)
     number, header = next(((number, text) for number, text in lines if text.strip()), (0, ""))
+    delimiter = delimiter_of(path, header)
     starts, quoted = [0], False
     for position, character in enumerate(header):
         quoted ^= character == '"'
-        if character == delimiter_of(path) and not quoted:
+        if character == delimiter and not quoted:
             starts.append(position + 1)
-    names = column_names(next(csv.reader([header], delimiter=delimiter_of(path)), []))
+    names = column_names(next(csv.reader([header], delimiter=delimiter), []))
     known = name in names and names.index(name) < len(starts)
     return Location(path, number, starts[names.index(name)] + 1 if known else 1)
 

@@ -15,9 +15,9 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.contents import Say, contents
 from ianvs.exam.data.conversation_pictures import picture_digests
+from ianvs.exam.data.doors import source_files
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import PARTS, read_part, read_parts, sources_of
-from ianvs.exam.data.table_forms import source_files
 from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
 

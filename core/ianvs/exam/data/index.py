@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shlex
 import sys
 import zlib
@@ -9,13 +10,14 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, ValidationError, one_line, shown_path
-from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.exam.data.listing import Listing, SourceError, column, summary
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
 
 _READ_WHOLE = 1 << 22  # bytes
 _SHORT = 32  # characters of a label up to which it is likely to come again
@@ -54,19 +56,27 @@ _OTHER_SUFFIXES = (
 )
 """Ends of files that no label is read from: a label that ends so is a path, and no name of a class."""
 
+_WITH_COMMA = re.compile(
+    rf"""\s*("?[^"]+({"|".join(map(re.escape, PICTURE_SUFFIXES))})"?)\s*[,;]\s*([^,;\t]+?)\s*""", re.IGNORECASE
+)
+"""A picture and its label as a csv has them, in a list."""
+
 _OF_INDEX = (
     "Paths are relative to `root` or to the index file; a path with blanks needs double quotes, or tabs between the "
     "columns."
 )
 
 
-def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
-    """A text index: `path [more inputs ...] label` on each line, parted by tabs, or by blanks outside double quotes."""
+def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
+    """A text index: `path [more inputs ...] label` on each line, parted by tabs, or by blanks outside double quotes.
+
+    A line `picture.png,label` is parted by its comma.
+    """
     samples: list[str] = []
     labels: list[str] = []
     lines = array("q")
     problems: list[ValidationError] = []
-    for number, text in enumerate(text_lines(source.path), start=1):
+    for number, text in enumerate(text_lines(path), start=1):
         if not text or text.isspace():  # `strip` would copy a corpus
             continue
         try:
@@ -75,14 +85,14 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
             problems.append(
                 ValidationError(
                     "a double quote is opened and never closed.",
-                    Location(source.path, number, 1),
+                    Location(path, number, 1),
                     code="invalid-record",
                 )
             )
             continue
         if len(tokens) < 2:
             message = f"expected a sample's path and its label, found only '{text.strip()}'. Write both on one line."
-            problems.append(ValidationError(message, Location(source.path, number, 1), code="invalid-record"))
+            problems.append(ValidationError(message, Location(path, number, 1), code="invalid-record"))
             continue
         samples.append(tokens[0])
         labels.append(sys.intern(tokens[-1]) if len(tokens[-1]) < _SHORT else tokens[-1])
@@ -91,9 +101,9 @@ def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
         raise SourceError(summary(problems))
     if not samples:
         raise SourceError(
-            [ValidationError("is empty; expected at least one sample.", Location(source.path), code="empty-dataset")]
+            [ValidationError("is empty; expected at least one sample.", Location(path), code="empty-dataset")]
         )
-    return files_listing(source.path, spec, samples, labels, lines, [""] * len(samples))
+    return files_listing(path, spec, samples, labels, lines, [""] * len(samples))
 
 
 def suffix_of(path: Path) -> str:
@@ -212,6 +222,24 @@ def files_listing(
     )
 
 
+def rows_listing(
+    path: Path, lines: Lines, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: Sequence[str]
+) -> Listing:
+    """Samples that stand in a table or the like themselves; they go by their numbers."""
+    count = len(lines)
+    return Listing(
+        form=form,
+        x=x,
+        label_form=label_form,
+        labels=labels,
+        ids=numbered_names(stem_of(path), count),
+        domains=column(domains),
+        sources=(path,),
+        origins=np.zeros(count, dtype=np.int64),
+        lines=np.asarray(lines, dtype=np.int64),
+    )
+
+
 def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines: Lines) -> None:
     """Raise SourceError where labels are paths of files that no label is read from."""
     distinct = set(labels)
@@ -236,6 +264,8 @@ def _looks_like_path(label: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
+    if (parted := _WITH_COMMA.fullmatch(text)) is not None:
+        return [parted[1].strip(' "'), parted[3].strip(' "')]
     if "\t" in text:
         return [token.strip() for token in text.split("\t") if token.strip()]
     if '"' not in text:
@@ -253,6 +283,8 @@ def _found(written: str, bases: Sequence[str]) -> str | None:
         candidate = f"{base}/{written}" if plain else os.path.normpath(os.path.join(base, written))  # noqa: PTH118
         if os.path.isfile(candidate):  # noqa: PTH113
             return candidate
+    if os.sep == "/" and "\\" in written:  # as Windows writes it
+        return _found(written.replace("\\", "/"), bases)
     return None
 
 
@@ -266,7 +298,7 @@ def _name(written: str, bases: Sequence[str]) -> str:
     """A name that stays when the data move to another folder, where the index allows it."""
     if _is_plain(written):
         return written
-    pure = PurePath(written.replace("\\", "/")) if os.sep == "/" else PurePath(written)
+    pure = PurePath(written.replace("\\", "/"))
     for base in bases:
         if pure.is_absolute() and pure.is_relative_to(base):
             pure = pure.relative_to(base)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ianvs.exam.data.number_cells import is_class_index
+from ianvs.exam.data.cells import is_class_index
 
 NO_SEPARATOR = "none"  # what `label_separator` says where every cell is one label
 DOCUMENTED = ";"

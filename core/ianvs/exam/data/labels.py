@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ianvs.base.errors import ValidationError, closest, one_line
 from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.cells import class_of, is_class_index
 from ianvs.exam.data.listing import Listing, SourceError, summary
-from ianvs.exam.data.number_cells import is_class_index
 
 IGNORED = 255  # "no class" in label pictures, whatever number their files use
 
@@ -128,10 +128,12 @@ class _Table(dict[str, int]):
     def __init__(self, numbering: Numbering, names: Sequence[str]) -> None:
         self.names = [names[i] for i in numbering.classes]
         self.owner, self._classes = numbering.owner, numbering.classes
+        self._named: dict[str, int] = {}
+        for position, name in enumerate(self.names):
+            self._named.setdefault(class_of(name), position)
 
     def __missing__(self, token: str) -> int:
-        named = token in self.names
-        position = self.names.index(token) if named else int(token) if is_class_index(token) else -1
+        position = self._named.get(token, int(token) if is_class_index(token) else -1)
         self[token] = self._classes[position] if 0 <= position < len(self.names) else -1
         return self[token]
 

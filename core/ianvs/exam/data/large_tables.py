@@ -20,6 +20,7 @@ from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.cache import Progress, entry, forget, is_whole
 from ianvs.exam.data.contents import Say, known_contents
 from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.doors import door_of, source_files
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
 from ianvs.exam.data.index import LISTS, WITH_FIELDS, suffix_of
@@ -27,7 +28,6 @@ from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listed import load_listed, stays_encoded
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import PARTS, read_parts
-from ianvs.exam.data.table_forms import source_files, table_form
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 APART = 2**24  # bytes of lists and tables from which on they are read by another process
@@ -44,9 +44,9 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
-        packed = any(table_form(path) for path in paths)  # small, it may hold a large table
+        packed = any(map(_holds_more, paths))
         if (size < WORTH_KEEPING and not packed) or any(
-            suffix_of(path) not in (*WITH_FIELDS, *LISTS, *PACKED) and not table_form(path) for path in paths
+            (found := door_of(path)) is None or not found[0].suffixes for path in paths
         ):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
@@ -60,7 +60,13 @@ def is_large(spec: DatasetSpec) -> bool:
     paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
     split = PACKED if spec.test_share is not None else ()  # else they are mapped
     lists = [path for path in paths if suffix_of(path) in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
-    return sum(path.stat().st_size for path in lists) >= APART or any(map(table_form, paths))
+    return sum(path.stat().st_size for path in lists) >= APART or any(map(_holds_more, paths))
+
+
+def _holds_more(path: Path) -> bool:
+    """Whether it may hold a large table, however small it is."""
+    found = door_of(path)
+    return found is not None and found[0].large
 
 
 def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:

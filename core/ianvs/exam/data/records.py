@@ -65,7 +65,8 @@ class Records:
 def read_records(path: Path) -> Records:
     """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
     text = read_text(path)
-    found = list(_lines(path, text) if suffix_of(path) == ".jsonl" else _array(path, text))
+    by_line = suffix_of(path) == ".jsonl" and text[_skip(text, 0)] != "["
+    found = list(_lines(path, text) if by_line else _array(path, text))
     if not found:
         raise SourceError([ValidationError("has no samples.", Location(path), code="empty-dataset")])
     lines, line, before = [], 1, 0
@@ -107,9 +108,8 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
         return
     places, here = dict(_children(text, position)), Location.in_text(path, text, position)
     if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
-        raise SourceError(
-            [ValidationError(f"expected a list of records, found {type(value).__name__}.", here, code="invalid-record")]
-        )
+        yield from _of_object(value, text, position, here)
+        return
     for name in (DEFINITION, INSTANCES):
         if name not in value:
             message = f"is a task of Natural Instructions without '{name}'.{closest(name, value)}"
@@ -129,6 +129,46 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     starts = [start for _, start in _children(text, places[INSTANCES])]
     for instance, start in zip(value[INSTANCES], starts, strict=True):
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
+
+
+def _of_object(value: Any, text: str, position: int, here: Location) -> Iterator[tuple[Any, int]]:
+    """The records of a json that is no list of them: an object of lists, of records by ids, or with a list inside.
+
+    Raises SourceError for anything else.
+    """
+    found = f"{json_kind(value)}"
+    if isinstance(value, dict) and value:
+        places = dict(_children(text, position))
+        lists = [name for name, inner in value.items() if isinstance(inner, list)]
+        inside = [name for name in lists if value[name] and all(isinstance(one, dict) for one in value[name])]
+        inside = [
+            name for name in inside if not {"role", "from", "human"} & value[name][0].keys()
+        ]  # turns are no records
+        if len(inside) == 1 and len(lists) == 1:
+            starts = (start for _, start in _children(text, places[inside[0]]))
+            yield from zip(value[inside[0]], starts, strict=True)
+            return
+        if all(isinstance(inner, dict) for inner in value.values()):
+            yield from (({"id": name, **inner}, places[name]) for name, inner in value.items())
+            return
+        if len(lists) == len(value) and not inside:
+            counts = {name: len(value[name]) for name in lists}
+            if len({*counts.values()}) == 1:
+                rows = zip(*value.values(), strict=True)
+                yield from ((dict(zip(value, row, strict=True)), position) for row in rows)
+                return
+            found = (
+                f"an object of lists of several lengths ({one_line([f'{name}: {n}' for name, n in counts.items()])})"
+            )
+        elif len(inside) > 1:
+            found = f"an object with several lists of records, {one_line(inside)}: give each a file of its own"
+        else:
+            found = f"an object with {one_line([repr(name) for name in value])}"
+    message = (
+        f"expected records, `[{{...}}, {{...}}]`, or one on each line of a .jsonl, found {found}. Read are also an "
+        "object of lists, one for each column; of records by their ids; and with one list of records in it."
+    )
+    raise SourceError([ValidationError(message, here, code="invalid-record")])
 
 
 def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:

@@ -9,23 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.deep_images import ValueRange, is_deep
+from ianvs.base.deep_images import is_deep
 from ianvs.base.errors import DataError, closest, code_of, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, plain_array
+from ianvs.exam.data.cells import CellError, classes_of
 from ianvs.exam.data.conversations import holds_conversations
 from ianvs.exam.data.decode import mask_array, rgb_of
+from ianvs.exam.data.doors import doors
+from ianvs.exam.data.grids import LABEL_COLUMNS, SAMPLE_COLUMNS, Grid, chosen_column, domain_column, label_column
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.sources import PARTS, shared_out
-from ianvs.exam.data.table_forms import table_forms
-from ianvs.exam.data.tables import (
-    LABEL_COLUMNS,
-    SAMPLE_COLUMNS,
-    Table,
-    chosen_column,
-    domain_column,
-    label_column,
-)
 from ianvs.exam.data.typed_labels import ReadLabels
 
 CONVERSATIONS = "conversations.jsonl"
@@ -80,7 +74,7 @@ def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, obje
     known = (*PARTS, "classes")
     share = spec.test_share is not None
     if isinstance(returned, Mapping) and not (share and "train" not in returned):
-        splits = (form.splits(returned) for form in table_forms())
+        splits = (door.splits(returned) for door in doors() if door.splits is not None)
         given: Mapping[str, object] = next((found for found in splits if found is not None), returned)
     elif share and not isinstance(returned, tuple) and not hasattr(returned, "test"):
         given = {"train": returned}
@@ -129,12 +123,13 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
     else:
         given = {"x": value}
     x = given.pop("x")
-    if not given and (table := next(filter(None, (form.given(x, part, spec) for form in table_forms())), None)):
+    tables = (door.given(x, part, spec) for door in doors() if door.given is not None) if not given else ()
+    if (table := next(filter(None, tables), None)) is not None:
         _store(table[0], folder, part, DatasetSpec(), read)
         return table[1]
     if "y" in given:
         _save_labels(folder, read(given.pop("y"), f"y of {part}"))
-        _store_x(x, folder, f"x of {part}", spec.value_range)
+        _store_x(x, folder, f"x of {part}", spec)
     elif not _is_sequence(x):
         endless = "" if x is None or hasattr(x, "__len__") else ", which has no length: return a list of its samples"
         raise DataError(f"{part} is {_said(x)}{endless}; {_PART}.", code="invalid-result")
@@ -156,7 +151,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
         named = keys if isinstance(first, Mapping) else None
-        given = _store_pairs(x, folder, part, named, read, spec.value_range) | given
+        given = _store_pairs(x, folder, part, named, read, spec) | given
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise DataError(
@@ -168,7 +163,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
 
 def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] | None:
     """Where samples that are dicts have their input, label, and perhaps domain; None of conversations."""
-    head = Table(Path(part), tuple(sample), (), (0,))
+    head = Grid(Path(part), tuple(sample))
     named = chosen_column(head, spec, "input")
     if named is None and spec.label is None and holds_conversations(Records(head.path, (sample,), (), ()), spec):
         return None
@@ -207,7 +202,7 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
 
 
 def _store_pairs(
-    samples: Any, folder: Path, part: str, keys: Sequence[str] | None, read: Read, value_range: ValueRange | None
+    samples: Any, folder: Path, part: str, keys: Sequence[str] | None, read: Read, spec: DatasetSpec
 ) -> dict[str, list[Any]]:
     """x and y of a map-style dataset, one sample at a time; the domains, if it gives some. keys: of dicts."""
     given: list[object] = []
@@ -231,22 +226,22 @@ def _store_pairs(
             domains.extend(pair[2:])
             yield pair[0]
 
-    _write_x(inputs(), len(samples), folder, part, value_range)
+    _write_x(inputs(), len(samples), folder, part, spec)
     _save_labels(folder, read(given, f"the labels of {part}"))
     return {"domain": domains} if domains else {}
 
 
-def _store_x(x: Any, folder: Path, where: str, value_range: ValueRange | None) -> None:
+def _store_x(x: Any, folder: Path, where: str, spec: DatasetSpec) -> None:
     if not isinstance(x, list | tuple):
         _mark(x, folder)
         x = _plain(x, where)
         if x.dtype.kind != "O":  # objects: a column of a table
             _save(folder / "x.npy", x if x.dtype.kind == "U" else _numbers(x, where))
             return
-    _write_x(x, len(x), folder, where, value_range)
+    _write_x(x, len(x), folder, where, spec)
 
 
-def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, value_range: ValueRange | None) -> None:
+def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, spec: DatasetSpec) -> None:
     """One array of all samples, written while they come; or their paths."""
     paths: list[str] = []
     written: np.memmap[Any, Any] | None = None
@@ -255,15 +250,20 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, va
             paths.append(os.fspath(sample))
             continue
         _mark(sample, folder)
-        pixels = _numbers(_pixels(sample, f"{where}[{i}]", value_range), f"{where}[{i}]")
+        pixels = _numbers(_pixels(sample, f"{where}[{i}]", spec), f"{where}[{i}]")
         if written is None:
             written = np.lib.format.open_memmap(folder / "x.npy", "w+", pixels.dtype, (count, *pixels.shape))
+        picture = hasattr(sample, "getbands")
+        if picture and pixels.ndim == 2 and written.ndim == 4:
+            pixels = np.stack([pixels] * 3, axis=-1)
+        elif picture and pixels.ndim == 3 and written.ndim == 3:  # the first in colour after grey ones
+            written = _in_colour(written, i, folder)
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
             message = f"{where}[{i}] is {_said(pixels)}, {where}[0] is {_said(written[0])}. All samples have one shape:"
-            raise DataError(
-                f"{message} resize them, or return paths of pictures and set `image_size` in the dataset.",
-                code="mismatched-data",
-            )
+            remedy = "resize them, or return PIL pictures or paths of pictures and set `image_size` in the dataset"
+            if picture:
+                remedy = "set `image_size: [height, width]` in the dataset"
+            raise DataError(f"{message} {remedy}.", code="mismatched-data")
         written[i] = pixels
     if paths and written is not None:
         raise DataError(f"{where} holds both paths and numbers; expected one of them.", code="invalid-result")
@@ -273,17 +273,25 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, va
         written.flush()
 
 
-def _pixels(sample: Any, where: str, value_range: ValueRange | None) -> NDArray[Any]:
-    """An array of one sample. Of a PIL picture: grey or RGB, of 8 bits."""
+def _in_colour(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap[Any, Any]:
+    """Grey pictures, of which `count` are written, as ones of three channels."""
+    part = folder / "x.part"
+    found = np.lib.format.open_memmap(part, "w+", grey.dtype, (*grey.shape, 3))
+    for i in range(count):
+        found[i] = grey[i][..., None]
+    part.replace(folder / "x.npy")
+    return found
+
+
+def _pixels(sample: Any, where: str, spec: DatasetSpec) -> NDArray[Any]:
+    """An array of one sample. Of a PIL picture: grey or RGB, of 8 bits, in the size of the dataset."""
     if not hasattr(sample, "getbands"):
         return _plain(sample, where)
-    if sample.mode == "L":
-        return np.asarray(sample)
     try:
-        rgb = rgb_of(sample, None, value_range)
+        rgb = rgb_of(sample, spec.image_size, spec.value_range)
     except (DataError, ValueError) as error:
         raise DataError(f"{where} {error}", code=code_of(error, "unreadable-data")) from None
-    return rgb[..., 0] if is_deep(sample) and len(sample.getbands()) == 1 else rgb
+    return rgb[..., 0] if sample.mode == "L" or (is_deep(sample) and len(sample.getbands()) == 1) else rgb
 
 
 def _mark(x: object, folder: Path) -> None:
@@ -305,6 +313,11 @@ def _labels(labels: object, where: str) -> NDArray[Any]:
     array = _plain(labels, where)
     if array.dtype == object:
         array = _plain([_label(label) for label in array.tolist()], where)
+    if array.dtype.kind in "OS" and array.ndim == 1:  # names beside numbers, bytes, nothing
+        try:
+            array = np.array(classes_of(array).tolist(), dtype=str)
+        except CellError as error:
+            raise DataError(f"label {error.row} of {where} {error.message}.", code="invalid-result") from None
     if array.dtype.kind not in "iub" or (array.dtype.kind == "b" and array.ndim < 3):
         return array
     return array.astype(np.uint8 if array.ndim > 2 and array.min() >= 0 and array.max() <= 255 else np.int64)

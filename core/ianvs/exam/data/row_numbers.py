@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.cells import number_of
 from ianvs.exam.data.csv_headers import column_place, yaml_list
 from ianvs.exam.data.listing import Listing, SourceError
-from ianvs.exam.data.number_cells import number_of
 
 _NAMELESS = re.compile(r"(Unnamed: \d+(_level_\d+)?(\.\d+)*|__index_level_\d+__)?")
 _NUMBERS_ROWS = {

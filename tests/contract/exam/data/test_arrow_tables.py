@@ -185,7 +185,7 @@ def test_paths_of_pictures_are_looked_for_below_the_root(tmp_path):
 
 LACKS = {
     "no label": ({"a": [1.0, 2]}, {}, "missing-column", "t.parquet"),
-    "no number": ({"a": [1.0, None], "label": [0, 1]}, {}, "missing-column", "t.parquet"),
+    "no number": ({"a": [1.0, None], "label": [0, 1]}, {}, "invalid-record", "t.parquet"),
     "no sample": ({"text": ["p", "q"], "label": [0, 1]}, {}, "missing-column", "t.parquet"),
     "an empty label": ({"a": [1.0, 2], "label": ["x", None]}, {}, "invalid-record", "t.parquet"),
     "lists of labels": ({"a": [1.0, 2], "label": [[0], [1]]}, {}, "invalid-record", "t.parquet"),

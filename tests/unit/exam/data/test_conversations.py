@@ -43,6 +43,11 @@ def one(tmp_path, record):
     return dataset.train.x[0]["system"], dataset.train.x[0]["user"], dataset.train.y[0]
 
 
+def test_conversations_may_have_roles_and_contents(tmp_path):
+    turns = said("why?", "so", system="be short")["messages"]
+    assert one(tmp_path, {"conversations": turns}) == ("be short", ["why?"], ["so"])
+
+
 def refusals(tmp_path, records, name="train.json", **settings):
     source = written(tmp_path / name, records)
     return errors_of(data.load, DatasetSpec(train=(source,), test=(source,), **settings), tmp_path / "cache")

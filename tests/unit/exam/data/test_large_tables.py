@@ -11,7 +11,7 @@ from PIL import Image
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data import large_csv, large_tables, tables
+from ianvs.exam.data import csv_files, large_tables
 from ianvs.exam.data.listing import SourceError
 from tests.edits import edited
 from tests.errors import errors_of, located, recorded
@@ -20,7 +20,7 @@ from tests.errors import errors_of, located, recorded
 @pytest.fixture
 def any_size(monkeypatch):
     """Small files count as large ones."""
-    monkeypatch.setattr(large_csv, "WORTH_PANDAS", 0)
+    monkeypatch.setattr(csv_files, "WORTH_ARROW", 0)
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
 
 
@@ -30,7 +30,7 @@ def spec_of(path, test=None, **more):
 
 def outcome(path, **more):
     try:
-        found = tables.read_table(SourceSpec(path, "index"), spec_of(path, **more))
+        found = csv_files.read_csv([path], path, spec_of(path, **more), "train")
     except SourceError as broken:
         return [(problem.message, str(problem.place)) for problem in broken.problems]
     return [
@@ -77,7 +77,7 @@ def test_a_table_is_read_the_same_quickly_and_with_care(name, tmp_path, monkeypa
     path = tmp_path / "table.csv"
     path.write_bytes(TABLES[name].encode())
     with_care = outcome(path)
-    monkeypatch.setattr(large_csv, "WORTH_PANDAS", 0)
+    monkeypatch.setattr(csv_files, "WORTH_ARROW", 0)
     np.testing.assert_equal(outcome(path), with_care)
 
 
@@ -85,8 +85,9 @@ def test_a_table_is_read_the_same_quickly_and_with_care(name, tmp_path, monkeypa
 def test_plain_numbers_are_read_quickly(name, tmp_path, any_size):
     path = tmp_path / "table.csv"
     path.write_text(TABLES[name])
-    texts = ["label", "domain"] if "domain" in TABLES[name] else ["label"]
-    assert large_csv.read_numbers(path, texts) is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_files, "_careful", lambda path: pytest.fail("it was read with care"))
+        csv_files.read_csv([path], path, spec_of(path), "train")
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_what_is_kept_is_what_is_read(parts, tmp_path, monkeypatch):
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
     cache = tmp_path / "two"
     assert data.checked(spec, cache).problems == []
-    monkeypatch.setattr("ianvs.exam.data.sources.read_table", lambda *given: pytest.fail("it was parsed again"))
+    monkeypatch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("it was parsed again"))
     assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == fingerprint
     same(data.load(spec, cache), fresh)
@@ -161,7 +162,7 @@ def test_a_file_that_may_not_be_read_is_told_in_words(parts, monkeypatch, any_si
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("pathlib.Path.open", refused)
-    assert errors_of(tables.read_table, SourceSpec(parts[0], "index"), spec_of(*parts)) == [
+    assert errors_of(csv_files.read_csv, [parts[0]], parts[0], spec_of(*parts), "train") == [
         ("unreadable-data", "train.csv")
     ]
 
@@ -175,7 +176,7 @@ def test_of_conversations_too_the_fingerprint_is_kept(record, tmp_path, monkeypa
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
     assert data.checked(spec, cache).problems == []
     with monkeypatch.context() as patch:
-        patch.setattr("ianvs.exam.data.sources.read_records", lambda path: pytest.fail("it was parsed again"))
+        patch.setattr("ianvs.exam.data.doors.read_records", lambda path: pytest.fail("it was parsed again"))
         assert data.checked(spec, cache).problems == []
         assert data.fingerprint(spec, cache) == fingerprint
     assert len(data.load(spec, cache).train) == 5
@@ -207,7 +208,7 @@ def test_arrays_are_looked_into_once_for_all_plans(ending, tmp_path, monkeypatch
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
     assert data.checked(spec, cache).problems == []
     with monkeypatch.context() as patch:
-        patch.setattr("ianvs.exam.data.sources.read_arrays", lambda *given: pytest.fail("they were read again"))
+        patch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("they were read again"))
         assert data.checked(spec, cache).problems == []
         assert data.fingerprint(spec, cache) == fingerprint
     assert data.load(spec, cache).train.y.tolist() == [0, 1, 1]
@@ -227,7 +228,7 @@ def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
     fresh = data.load(spec, tmp_path / "one")
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
     assert data.checked(spec, cache).problems == []
-    monkeypatch.setattr("ianvs.exam.data.sources.read_records", lambda path: pytest.fail("it was parsed again"))
+    monkeypatch.setattr("ianvs.exam.data.doors.read_records", lambda path: pytest.fail("it was parsed again"))
     kept = data.load(spec, cache)
     same(kept, fresh)
     assert kept.train.x.tolist() == said
@@ -253,7 +254,7 @@ def test_a_list_of_files_is_not_read_again_while_they_stay(index, pictures, any_
     spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
     fingerprint = data.fingerprint(spec, pictures / "other")
     assert data.checked(spec, cache).problems == []
-    for name in ("read_lines", "read_table"):
+    for name in ("read_source",):
         monkeypatch.setattr(f"ianvs.exam.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
     monkeypatch.setattr(large_tables, "_BLOCK", 2)
     found = data.checked(spec, cache)
@@ -271,7 +272,7 @@ def test_pictures_of_a_list_are_opened_as_they_were_read(index, pictures, any_si
     data.checked(spec, cache)
     data.load(spec, cache)
     with monkeypatch.context() as patch:
-        for name in ("read_lines", "read_table"):
+        for name in ("read_source",):
             patch.setattr(f"ianvs.exam.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
         kept = data.load(spec, cache)
     same(kept, fresh)
@@ -319,7 +320,7 @@ def test_a_list_is_kept_anew_when_its_files_have_changed(pictures, any_size, mon
     data.checked(spec, cache)
     changed = data.fingerprint(spec, cache)
     assert data.load(spec, cache).fingerprint == changed
-    monkeypatch.setattr("ianvs.exam.data.sources.read_lines", lambda *given: pytest.fail("it was read again"))
+    monkeypatch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("it was read again"))
     assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == changed
     assert data.load(spec, cache).train.x[1, 0, 0].tolist() == [255, 0, 0]

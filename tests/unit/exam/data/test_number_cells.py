@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ianvs.config.spec import DatasetSpec, DataTypeSpec, SourceSpec
-from ianvs.exam.data import large_csv
+from ianvs.exam.data import csv_files
+from ianvs.exam.data.cells import is_class_index, number_of
+from ianvs.exam.data.csv_files import read_csv
 from ianvs.exam.data.labels import class_lists
 from ianvs.exam.data.listing import SourceError
-from ianvs.exam.data.number_cells import is_class_index, number_of
 from ianvs.exam.data.sources import read_parts
-from ianvs.exam.data.tables import read_table
 
 NO_NUMBERS = [
     "1_0",
@@ -71,7 +71,7 @@ def spec_of(path, **more):
 
 def outcome(path):
     try:
-        return np.asarray(read_table(SourceSpec(path, "data"), spec_of(path)).x).tolist()
+        return np.asarray(read_csv([path], path, spec_of(path), "train").x).tolist()
     except SourceError as error:
         return [str(problem) for problem in error.problems]
 
@@ -93,7 +93,7 @@ def test_both_readers_of_csv_agree(tmp_path_factory, cells):
     path.write_text("a,b,label\n" + "".join(f"{cell},1,cat\n" for cell in cells))
     careful = outcome(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large_csv, "WORTH_PANDAS", 0)
+        patch.setattr(csv_files, "WORTH_ARROW", 0)
         np.testing.assert_equal(outcome(path), careful)
 
 

@@ -12,7 +12,7 @@ import pytest
 from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data import large_csv
+from ianvs.exam.data import csv_files
 from ianvs.exam.data.row_numbers import identifies_rows, is_nameless, may_number_rows
 from ianvs.exam.data.sources import read_parts
 from tests.errors import errors_of
@@ -63,7 +63,7 @@ def written(path, text):
 def reader(request, monkeypatch):
     """Both readers of csv files."""
     if request.param == "fast":
-        monkeypatch.setattr(large_csv, "WORTH_PANDAS", 0)
+        monkeypatch.setattr(csv_files, "WORTH_ARROW", 0)
     return request.param
 
 

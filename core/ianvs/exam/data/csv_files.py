@@ -1,0 +1,147 @@
+"""csv and tsv files with a header: their cells, as texts with their lines.
+
+A large file of plain numbers is read by pyarrow, a block at a time; anything unusual in one is left to the careful
+reader, which says what is wrong and where.
+"""
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ianvs.base.errors import Location, ValidationError, one_line
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.cells import is_number
+from ianvs.exam.data.conversation_forms import Forms
+from ianvs.exam.data.conversations import holds_conversations, read_conversations
+from ianvs.exam.data.csv_headers import column_names, csv_header, delimiter_note, delimiter_of, header_of
+from ianvs.exam.data.grids import Cells, Grid, chosen_columns, domain_column, label_column
+from ianvs.exam.data.index import read_text
+from ianvs.exam.data.listing import Listing, SourceError, summary
+from ianvs.exam.data.records import Records
+from ianvs.exam.data.row_numbers import feature_names
+from ianvs.exam.data.tables import table_listing
+
+WORTH_ARROW = 2**20  # bytes; loading pyarrow for less would cost more than it saves
+_BLOCK = 1 << 24  # bytes that are parsed at a time
+
+
+def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
+    """What the table, or the conversations, in a csv or tsv list. Raises SourceError."""
+    if not Forms().of(dict.fromkeys(csv_header(path))):
+        if (quick := _quick(path, spec)) is not None:
+            with suppress(ImportError, ValueError, OSError):  # pyarrow's are among them
+                return table_listing(quick, spec, part)
+        return table_listing(_careful(path), spec, part)
+    grid = _careful(path)
+    [block] = grid.blocks(grid.columns)
+    rows = tuple(dict(zip(grid.columns, row, strict=True)) for row in zip(*block.values(), strict=True))
+    records = Records(path, rows, (), tuple(grid.lines or ()))
+    talk = not (spec.input or spec.label) and holds_conversations(records, spec)
+    return read_conversations(records, spec) if talk else table_listing(grid, spec, part)
+
+
+def _careful(path: Path) -> Grid:
+    """All cells, as texts."""
+    text = read_text(path)
+    delimiter = delimiter_of(path, header_of(path))
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    rows: list[Sequence[str]] = []
+    lines: list[int] = []
+    problems: list[ValidationError] = []
+    columns: tuple[str, ...] = ()
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if not columns:
+                columns = column_names(cells)
+                continue
+            if len(cells) != len(columns):
+                message = f"{len(cells)} cells, but the header names {len(columns)} columns ({one_line(columns)})."
+                problems.append(ValidationError(message, Location(path, reader.line_num, 1), code="invalid-record"))
+                continue
+            rows.append(cells)
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        place = Location(path, reader.line_num, 1)
+        problems.append(ValidationError(f"is not well-formed csv: {error}.", place, code="unreadable-data"))
+    if len(set(columns)) != len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        message = f"the header names the column '{twice}' twice."
+        problems.append(ValidationError(message, Location(path, 1, 1), code="duplicate-entry"))
+    if problems:
+        raise SourceError(summary(problems))
+    if not rows:
+        raise SourceError([ValidationError("has no samples.", Location(path), code="empty-dataset")])
+    whole: dict[str, Cells] = {name: list(cells) for name, cells in zip(columns, zip(*rows, strict=True), strict=True)}
+    comma = delimiter != "," and any(_decimal_comma(cell) for cells in whole.values() for cell in cells[:100])
+    note = delimiter_note(path, delimiter, comma)
+    return Grid(path, columns, partial(_whole, whole), lines, comma=comma, warnings=(note,) if note else ())
+
+
+def _whole(cells: Mapping[str, Cells], names: Sequence[str]) -> Iterator[Mapping[str, Cells]]:
+    yield {name: cells[name] for name in names}
+
+
+def _decimal_comma(cell: Any) -> bool:
+    return "," in cell and is_number(cell.replace(",", "."))
+
+
+def _quick(path: Path, spec: DatasetSpec) -> Grid | None:
+    """The numbers of a large csv, read by pyarrow; None for a small file, and one of other things than numbers.
+
+    Its blocks raise ValueError where the file holds quotes, blank or uneven lines, empty cells, or a cell that is no
+    number: the careful reader says what is wrong with it, and where.
+    """
+    if path.suffix.lower() != ".csv" or isinstance(spec.label, tuple) or isinstance(spec.input, str):
+        return None
+    if path.stat().st_size < WORTH_ARROW:
+        return None
+    header = header_of(path)
+    columns = column_names(header.split(","))
+    bare = Grid(path, columns)
+    try:
+        texts = [name for name in (label_column(bare, spec), domain_column(bare, spec)) if name]
+        listed = chosen_columns(bare, spec, "input")
+    except SourceError:
+        return None
+    features = list(listed) or feature_names(columns, texts)[0]
+    if len(set(columns)) != len(columns) or '"' in header:
+        return None
+    return Grid(path, columns, partial(_blocks, path, columns, features), range(2, sys.maxsize))
+
+
+def _blocks(
+    path: Path, columns: Sequence[str], features: Sequence[str], names: Sequence[str]
+) -> Iterator[Mapping[str, Cells]]:
+    """Blocks of rows: float64 of `features`, stripped texts of others. Raises ValueError for anything unusual."""
+    from pyarrow import csv as arrow_csv
+    from pyarrow import float64, string, system_memory_pool
+
+    kinds = {name: float64() if name in features else string() for name in columns}
+    reader = arrow_csv.open_csv(
+        path,
+        arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK, skip_rows=1, column_names=list(columns)),
+        arrow_csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
+        arrow_csv.ConvertOptions(
+            column_types=kinds, include_columns=list(names), null_values=[], strings_can_be_null=False
+        ),
+        memory_pool=system_memory_pool(),  # pyarrow's own keeps what is given back
+    )
+    with reader:
+        for batch in reader:
+            found: dict[str, Cells] = {}
+            for name in names:
+                cells = batch.column(name)
+                if name in features:
+                    found[name] = cells.to_numpy(zero_copy_only=False)
+                    continue
+                kept = found[name] = [sys.intern(cell.strip()) for cell in cells.to_pylist()]
+                if not all(kept) or any('"' in cell for cell in set(kept)):
+                    raise ValueError("an empty cell, or a quoted one")
+            yield found

@@ -1,0 +1,88 @@
+"""Folders of class folders of pictures."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+import numpy as np
+
+from ianvs.base.errors import Location, ValidationError, one_line
+from ianvs.base.tool_files import tool_part
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.csv_headers import yaml_list
+from ianvs.exam.data.index import PICTURE_SUFFIXES
+from ianvs.exam.data.listing import Listing, SourceError, column
+
+
+def holds_pictures(path: Path) -> tuple[Path, ...]:
+    """A folder itself: which of its files are samples is told when it is read."""
+    return (path,) if path.is_dir() else ()
+
+
+def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
+    """`<class>/.../<picture>`, or `<domain>/<class>/.../<picture>` for the domains that `using` names.
+
+    In the order of the sorted paths, which is the same on every machine.
+    """
+    names, left_out = _pictures(path)
+    if not names:
+        message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
+        raise SourceError([ValidationError(message, Location(path), code="empty-dataset")])
+    labels = [_class(name, spec.using) for name in names]
+    loose = [name.as_posix() for name, label in zip(names, labels, strict=True) if label is None]
+    if loose:
+        message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
+        raise SourceError([ValidationError(message, Location(path), code="invalid-record")])
+    warnings = []
+    if left_out:
+        message = (
+            f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
+            "that is a class, or name its pictures in an index file."
+        )
+        warnings.append(ValidationError(message, Location(path), warning=True, code="doubtful-data"))
+    inner = {name.parts[:2] for name in names if len(name.parts) > 2}
+    classes = Counter(second for _, second in inner)
+    outer = {first for first, _ in inner}
+    if not spec.using and len(outer) > 1 and classes and len(classes) > 1 and {*classes.values()} == {len(outer)}:
+        message = (
+            f"the class folders {one_line(sorted(outer))} hold the same folders each, {one_line(sorted(classes))}. If "
+            "the outer ones are domains and the inner ones classes, write in the dataset "
+            f"`using: {yaml_list(sorted(outer))}`."
+        )
+        warnings.append(ValidationError(message, Location(path), warning=True, code="doubtful-data"))
+    none = np.zeros(len(names), dtype=np.int64)
+    return Listing(
+        form="files",
+        x=column([os.fspath(path / name) for name in names]),
+        label_form="class",
+        labels=column(labels),
+        ids=np.array([name.as_posix() for name in names], dtype=str),
+        domains=column([""] * len(names)),
+        sources=(path,),
+        origins=none,
+        lines=none,
+        warnings=tuple(warnings),
+    )
+
+
+def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
+    """(pictures below a folder, sorted; folders and pictures that tools left there, which are none of the samples)."""
+    found, left_out = [], set()
+    for here, _, files in os.walk(folder, followlinks=True):
+        below = PurePath(here).relative_to(folder)
+        for name in files:
+            if name.lower().endswith(PICTURE_SUFFIXES):
+                path = below / name
+                if (of_tool := tool_part(path)) is None:
+                    found.append(path)
+                else:
+                    left_out.add(of_tool.as_posix())
+    return sorted(found, key=lambda name: name.parts), tuple(sorted(left_out))
+
+
+def _class(name: PurePath, domains: tuple[str, ...]) -> str | None:
+    folders = name.parent.parts
+    if folders and folders[0] in domains:
+        folders = folders[1:]
+    return folders[0] if folders else None

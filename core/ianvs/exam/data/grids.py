@@ -1,0 +1,278 @@
+"""The cells of a table, as whatever reads it has them, and which of its columns are samples, labels and domains."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Location, ValidationError, closest, one_line
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.cells import is_number, number_of, text_of, truth_of
+from ianvs.exam.data.csv_headers import column_place, yaml_list
+from ianvs.exam.data.index import Lines
+from ianvs.exam.data.listing import SourceError, summary
+from ianvs.exam.data.records import Records
+from ianvs.exam.data.row_numbers import feature_names, identifies_rows, may_number_rows
+
+SAMPLE_COLUMNS = ("image", "path", "file", "x", "img", "pixel_values")
+LABEL_COLUMNS = ("label", "y", "target", "class", "answer", "labels")
+SPLIT_COLUMNS = ("split", "subset", "partition")
+TEXT_COLUMN = "question"
+DOMAIN_COLUMN = "domain"
+ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
+"""Columns that tell what a text is about, and what is said of its answers: the columns of Samples by their names."""
+
+Cells = NDArray[Any] | list[Any]
+"""Some cells of a column: numbers as an array (n, ...), anything else as a list."""
+_LOOKED_AT = 100  # cells of a column from which it is told whether it holds numbers
+SPLITS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("test", "testing", "val", "valid", "validation", "dev"), "test"),
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a table as a file or an object has them.
+
+    Attributes:
+        path: Of the file; what messages call an object.
+        columns: Their names.
+        blocks: The cells of some columns, a block of rows at a time; again at each call.
+        lines: (N,) lines on which the rows stand; None where a format has none.
+        classes: Names that whole numbers stand for, by column.
+        comma: Whether decimals may be written with a comma.
+        warnings: Of who reads the file.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    blocks: Callable[[Sequence[str]], Iterator[Mapping[str, Cells]]] = lambda names: iter(())
+    lines: Lines | None = None
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    comma: bool = False
+    warnings: tuple[ValidationError, ...] = ()
+
+    def place(self, row: int) -> Location:
+        line = 0 if self.lines is None else int(self.lines[row])
+        return Location(self.path, line, 1 if line else 0)
+
+    def slip(self, row: int, message: str) -> ValidationError:
+        """What is wrong in a row, with its line, or its number."""
+        return ValidationError(
+            message if self.lines is not None else f"row {row + 1}: {message}", self.place(row), code="invalid-record"
+        )
+
+    def named(self, candidates: Sequence[str]) -> str | None:
+        """The first of `candidates` that is a column, whatever its case."""
+        folded = {name.casefold(): name for name in reversed(self.columns)}
+        return next((folded[name] for name in candidates if name in folded), None)
+
+    def cells(self, name: str) -> Cells:
+        """All cells of a column."""
+        found = [block[name] for block in self.blocks([name])]
+        if all(isinstance(one, np.ndarray) for one in found):
+            return np.concatenate(found)
+        return [cell for one in found for cell in one]
+
+    def number(self, cell: object) -> float:
+        """The number in a cell. Raises as `number_of`."""
+        if self.comma and isinstance(cell, str) and cell.count(",") == 1 and "." not in cell:
+            cell = cell.replace(",", ".")
+        return number_of(cell)
+
+    def is_number(self, cell: object) -> bool:
+        return is_number(cell.replace(",", ".") if self.comma and isinstance(cell, str) else cell)
+
+
+def records_grid(records: Records) -> Grid:
+    """The fields of json's records; one that a record lacks is an empty cell. Raises SourceError."""
+    message = "record {}: expected a record like {{...}}, found {}."
+    problems = [
+        ValidationError(message.format(i + 1, type(value).__name__), records.place(i), code="invalid-record")
+        for i, value in enumerate(records.values)
+        if not isinstance(value, dict)
+    ]
+    if problems:
+        raise SourceError(summary(problems))
+
+    def blocks(names: Sequence[str]) -> Iterator[Mapping[str, Cells]]:
+        yield {name: [record.get(name) for record in records.values] for name in names}
+
+    return Grid(records.path, tuple(records.values[0]), blocks, records.lines)
+
+
+def sample_columns(
+    grid: Grid, spec: DatasetSpec, first: Mapping[str, Cells], labels: Sequence[str], reserved: Sequence[str | None]
+) -> tuple[str | None, list[str], list[str]]:
+    """(the column of samples or None, columns of features, columns that are left out for their names).
+
+    first: the first block of rows. reserved: columns of labels, domains and the like.
+    """
+    given = chosen_columns(grid, spec, "input")
+    if isinstance(spec.input, str):
+        return (None, list(given), []) if _are_numbers(first[spec.input], grid) else (spec.input, [], [])
+    if not given:
+        named = grid.named([name for name in SAMPLE_COLUMNS if name not in map(str.casefold, labels)])
+        if named is not None and not _are_numbers(first[named], grid):
+            return named, [], []
+        text = grid.named([TEXT_COLUMN])
+        if named is None and text is not None and text not in reserved:
+            return text, [], []
+    features, nameless = (list(given), []) if given else feature_names(grid.columns, reserved)
+    odd = [name for name in features if not _are_numbers(first[name], grid)]
+    ids = [] if given else [name for name in odd if may_number_rows(name) and identifies_rows(grid.cells(name))]
+    if len(ids) < len(features):
+        features, nameless = [name for name in features if name not in ids], [*nameless, *ids]
+        odd = [name for name in odd if name not in ids]
+    if odd or not features:
+        raise SourceError([_no_samples(grid, features, odd[0] if odd else None)])
+    return None, features, nameless
+
+
+def chosen_columns(table: Grid, spec: DatasetSpec, key: str) -> tuple[str, ...]:
+    """The columns that the dataset names by its `key`, () where it names none. Raises SourceError."""
+    given: str | tuple[str, ...] | None = getattr(spec, key)
+    names = (given,) if isinstance(given, str) else tuple(given or ())
+    problems = []
+    for name in names:
+        if name not in table.columns:
+            message = f"{table.path.name} has no column '{name}'. It has: {one_line(table.columns)}."
+            problems.append(
+                ValidationError(message + closest(name, table.columns), spec.places.get(key), code="missing-column")
+            )
+    if problems:
+        raise SourceError(problems)
+    return names
+
+
+def chosen_column(table: Grid, spec: DatasetSpec, key: str) -> str | None:
+    """The one column that the dataset names by its `key`, None where it has none. Raises SourceError for several."""
+    names = chosen_columns(table, spec, key)
+    if len(names) > 1:
+        message = f"`{key}` lists {len(names)} columns; {table.path.name} has one for it. Name that column."
+        raise SourceError([ValidationError(message, spec.places.get(key), code="wrong-length")])
+    return names[0] if names else None
+
+
+def label_columns(table: Grid, spec: DatasetSpec) -> tuple[str, ...]:
+    """The column that holds the label, or those that `label` lists. Raises SourceError."""
+    if not isinstance(spec.label, tuple):
+        return (label_column(table, spec),)
+    if spec.data_type is None:
+        message = (
+            "`label` lists columns, and the dataset does not say what they hold. Add `data_type: multilabel` for a "
+            "column of 0 and 1 for each class, or `data_type: regression` for numbers."
+        )
+        raise SourceError([ValidationError(message, spec.places.get("label"), code="missing-key")])
+    return chosen_columns(table, spec, "label")
+
+
+def label_column(table: Grid, spec: DatasetSpec) -> str:
+    found = chosen_column(table, spec, "label") or table.named(LABEL_COLUMNS)
+    if found is None:
+        near = next((hint for name in table.columns if (hint := closest(name, LABEL_COLUMNS))), "")
+        message = (
+            f"no column holds the label: expected one of {', '.join(LABEL_COLUMNS)}, found {one_line(table.columns)}."
+            f"{near}{_of_bits(table, spec)} Or name the column by `label` in the dataset."
+        )
+        raise SourceError(
+            [
+                ValidationError(
+                    message,
+                    Location(table.path) if table.lines is None else Location(table.path, 1, 1),
+                    code="missing-column",
+                )
+            ]
+        )
+    return found
+
+
+def _of_bits(table: Grid, spec: DatasetSpec) -> str:
+    """How to say that columns of 0 and 1 are the classes, "" where there are none."""
+    first: Mapping[str, Cells] = next(table.blocks(table.columns), {})
+    bits = [name for name, cells in first.items() if len(cells) and all(map(_is_bit, listed(cells)))]
+    if len(bits) < 2:
+        return ""
+    added = "" if spec.data_type else " and `data_type: multilabel`"
+    return f" If {bits[0]} to {bits[-1]}, of 0 and 1, are a class each: `label: {yaml_list(bits, len(bits))}`{added}."
+
+
+def _is_bit(cell: object) -> bool:
+    try:
+        return truth_of(cell) in (-1.0, 0.0, 1.0)
+    except (TypeError, ValueError):
+        return False
+
+
+def domain_column(table: Grid, spec: DatasetSpec) -> str | None:
+    return chosen_column(table, spec, "domain") or table.named([DOMAIN_COLUMN])
+
+
+def _no_samples(grid: Grid, features: Sequence[str], odd: str | None) -> ValidationError:
+    """That a table has no samples. odd: a column that keeps `features` from being all numbers."""
+    cells = [] if odd is None else listed(grid.cells(odd))
+    for row, cell in enumerate(cells):
+        if not grid.is_number(cell):
+            return no_number(grid, row, str(odd), cell, features)
+    return _no_sample_column(grid, features, None)
+
+
+def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[str] | None = None) -> ValidationError:
+    """What is said of the first cell of a column of features that holds no number."""
+    cells = listed(grid.cells(name))
+    if text_of("" if isinstance(cell, list | dict | bytes) else cell) or not any(map(grid.is_number, cells)):
+        others = list(grid.columns) if features is None else features
+        return _no_sample_column(grid, others, (row, name, cell))
+    empty = sum(1 for one in cells if not grid.is_number(one) and (one is None or not str(one).strip()))
+    more = f" ({empty} rows are so)" if empty > 1 else ""
+    return grid.slip(
+        row,
+        f"the column '{name}' is empty{more}; a feature has a number in each row. Fill it, take the row out, or list "
+        "the columns that are features by `input: [...]` in the dataset.",
+    )
+
+
+def _no_sample_column(grid: Grid, features: Sequence[str], odd: tuple[int, str, object] | None) -> ValidationError:
+    near = next((hint for name in features if (hint := closest(name, (*SAMPLE_COLUMNS, TEXT_COLUMN)))), "")
+    why = f" '{odd[1]}' is not numeric: {odd[2]!r}." if odd else ""
+    message = (
+        f"no column holds the sample: expected one of {', '.join(SAMPLE_COLUMNS)} (a picture's path), {TEXT_COLUMN} "
+        f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near} Or name "
+        "the column by `input` in the dataset."
+    )
+    return ValidationError(message, grid.place(odd[0]) if odd else Location(grid.path), code="missing-column")
+
+
+def split_column(grid: Grid, spec: DatasetSpec) -> str | None:
+    """The column that says of each row whether it is learnt or tested; None where there is none."""
+    name = grid.named(SPLIT_COLUMNS)
+    used = (spec.input, spec.label, spec.domain, *(spec.input or ()), *(spec.label or ()))
+    if name is None or name in used:
+        return None
+    parts = {SPLITS.get(text_of(cell).casefold()) for cell in listed(grid.cells(name))}
+    if None in parts:
+        return None
+    if spec.test_share is not None and len(parts) > 1:
+        message = (
+            f"the column '{name}' says which rows are tested, and `test_share` would draw others. Give the file as "
+            "`test_data`, too, in place of `test_share`; or give the column another name."
+        )
+        place = spec.places.get("test_share", column_place(grid.path, name, 0))
+        raise SourceError([ValidationError(message, place, code="conflicting-keys")])
+    return name
+
+
+def listed(cells: Cells) -> list[Any]:
+    listed: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else cells
+    return listed
+
+
+def _are_numbers(cells: Cells, grid: Grid) -> bool:
+    """Whether the cells of a column seem to be a number each; a single one that is none is told as such."""
+    if isinstance(cells, np.ndarray):
+        return cells.ndim == 1
+    return any(grid.is_number(cell) for cell in cells[:_LOOKED_AT])

@@ -1,0 +1,31 @@
+"""HDF5 files (.h5, .hdf5): arrays x and y, as .npz files have them; or a group for each part, train and test."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ianvs.base.errors import Location, ValidationError, first_line
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.arrays import COLUMNS, held_listing
+from ianvs.exam.data.doors import Door
+from ianvs.exam.data.listing import Listing, SourceError
+
+
+def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
+    try:
+        import h5py
+    except ImportError:
+        message = "HDF5 files are read by h5py: pip install 'ianvs[hdf5]'."
+        raise SourceError([ValidationError(message, Location(path), code="missing-package")]) from None
+    wanted = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
+    try:
+        with h5py.File(path) as file:
+            group = file[part] if isinstance(file.get(part), h5py.Group) else file
+            present = [name for name in group if isinstance(group[name], h5py.Dataset)]
+            arrays = {name: group[name][()] for name in present if name in wanted}
+    except OSError as error:
+        message = f"can't be read as HDF5 ({first_line(error)}). Write it again, with datasets x and y."
+        raise SourceError([ValidationError(message, Location(path), code="unreadable-data")]) from None
+    return held_listing(arrays, present, path, spec, part)
+
+
+FORMS = (Door((".h5", ".hdf5"), _read, fields=False),)
