@@ -27,7 +27,7 @@ from ianvs.exam.data.row_numbers import feature_names
 from ianvs.exam.data.tables import table_listing
 
 WORTH_ARROW = 2**20  # bytes; loading pyarrow for less would cost more than it saves
-_BLOCK = 1 << 24  # bytes that are parsed at a time
+_BLOCK = 1 << 22  # bytes that are parsed at a time; some blocks are read ahead
 
 
 def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
@@ -121,7 +121,7 @@ def _blocks(
 ) -> Iterator[Mapping[str, Cells]]:
     """Blocks of rows: float64 of `features`, stripped texts of others. Raises ValueError for anything unusual."""
     from pyarrow import csv as arrow_csv
-    from pyarrow import float64, string, system_memory_pool
+    from pyarrow import float64, string
 
     kinds = {name: float64() if name in features else string() for name in columns}
     reader = arrow_csv.open_csv(
@@ -131,7 +131,6 @@ def _blocks(
         arrow_csv.ConvertOptions(
             column_types=kinds, include_columns=list(names), null_values=[], strings_can_be_null=False
         ),
-        memory_pool=system_memory_pool(),  # pyarrow's own keeps what is given back
     )
     with reader:
         for batch in reader:

@@ -264,7 +264,7 @@ def _looks_like_path(label: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    if (parted := _WITH_COMMA.fullmatch(text)) is not None:
+    if ("," in text or ";" in text) and (parted := _WITH_COMMA.fullmatch(text)) is not None:
         return [parted[1].strip(' "'), parted[3].strip(' "')]
     if "\t" in text:
         return [token.strip() for token in text.split("\t") if token.strip()]
