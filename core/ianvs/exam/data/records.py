@@ -151,7 +151,7 @@ def _of_object(value: Any, text: str, position: int, here: Location) -> Iterator
         if all(isinstance(inner, dict) for inner in value.values()):
             yield from (({"id": name, **inner}, places[name]) for name, inner in value.items())
             return
-        if len(lists) == len(value) and not inside:
+        if len(lists) == len(value) and not inside and any(value.values()):
             counts = {name: len(value[name]) for name in lists}
             if len({*counts.values()}) == 1:
                 rows = zip(*value.values(), strict=True)
