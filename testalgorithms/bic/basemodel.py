@@ -63,7 +63,7 @@ class BiC(ExemplarLearner):
         if not (self.known and self.new):
             return shown
         most = int(torch.unique(shown.y, return_counts=True)[1].min()) // 2
-        n = min(most, max(1, int(self.held_out * self.memory.capacity / len(self.known))))
+        n = min(most, max(1, int(self.held_out * self.memory.share(len(self.known)))))
         if n == 0:  # a class with a single exemplar
             return shown
         held = some_of_each(shown.y, n, data.generator("held out"))
@@ -88,7 +88,7 @@ class BiC(ExemplarLearner):
 
     def correct(self, held):
         pair = nn.Parameter(self.pair.to(held.device))
-        outputs = replace(held, x=self.each(held.x, self.logits).clone(), prepare=lambda z: z)
+        outputs = replace(held, x=self.each(held.x, self.logits).clone(), prepare=lambda z: z, views=None)
         new = self.marked(self.new, held.device)
 
         def loss_of(z, y):

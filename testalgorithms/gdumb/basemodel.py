@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 
 from ianvs.authoring import ClassBalancedMemory, RoundData, TorchLearner
+from ianvs.authoring.memory import memory_options
 
 
 class GDumb(TorchLearner):
@@ -13,12 +14,15 @@ class GDumb(TorchLearner):
     train() only fills a memory that is balanced over classes. The network is trained from scratch on nothing but the
     memory when it is asked for the first time afterwards, so that the time of learning counts as time of testing.
 
-    capacity: samples that are kept.
+    capacity: samples that are kept; memory_total is another name of it. memory_per_class: of each class instead.
     """
 
-    def __init__(self, *, capacity: int = 200, **training):
+    def __init__(
+        self, *, capacity: int = 200, memory_total: int | None = None, memory_per_class: int | None = None, **training
+    ):
         super().__init__(**training)
-        self.memory = ClassBalancedMemory(capacity)
+        share = memory_options("balanced", memory_total, memory_per_class)
+        self.memory = ClassBalancedMemory(capacity if memory_total is None else memory_total, **share)
         self.due = None  # of the round after which nothing was asked yet
 
     def training_data(self, data):
@@ -42,7 +46,9 @@ class GDumb(TorchLearner):
             place = torch.device(device)
             self._shape = self.due.pop("shape")
             known = {name: value.to(place) if torch.is_tensor(value) else value for name, value in self.due.items()}
-            data = RoundData(self.memory.x, self.memory.y, device=place, prepare=self.prepare, **known)
+            data = RoundData(
+                self.memory.x, self.memory.y, device=place, prepare=self.prepare, views=self.views, **known
+            )
             self.due = None
             self.start_again(data)
             self.study(data)

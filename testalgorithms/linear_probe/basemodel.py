@@ -44,7 +44,7 @@ class LinearProbe(TorchLearner):
         if data.pretraining:  # there is nothing that could learn without labels
             return data.nothing()
         x = torch.cat([self.prepare(part.to(data.device)) for part in torch.split(data.x, 1024)])
-        return replace(data, x=x, y=data.y.to(data.device), prepare=lambda features: features)
+        return replace(data, x=x, y=data.y.to(data.device), prepare=lambda features: features, views=None)
 
     def load(self, path):
         saved = self.read(path)

@@ -1,5 +1,6 @@
 """Model surgery."""
 
+from contextlib import contextmanager
 from copy import deepcopy
 
 import torch
@@ -7,6 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax, normalize
 
 from ianvs.authoring import FrozenBody, own_classes_mask, transformer_of
+from ianvs.base.errors import require_known
 from ianvs.testalgorithms.body_tuning import Adapted
 from ianvs.testalgorithms.growing import Growing
 from ianvs.testalgorithms.slca.basemodel import SLCA
@@ -19,23 +21,58 @@ LOOKS = 4  # sets of adapters that a sample is looked at with, at most
 class Merged(Adapted):
     """(N, C, H, W) -> (N, F): a frozen transformer with adapters that learn, beside `kept` ones of rounds before.
 
-    said: (N, F), the features of the samples seen last.
+    said: (N, F), the features of the samples seen last. merging: share of the mean of earlier rounds that adapters take
+    over before every layer; 0 for never.
     """
 
-    def __init__(self, frozen, bottleneck, rounds):
+    def __init__(self, frozen, bottleneck, rounds, merging=0.0):
         super().__init__(frozen, bottleneck)
         self.kept = nn.ModuleList(deepcopy(self.adapters).requires_grad_(False) for _ in range(rounds))
+        self.merging, self.ended = merging, []
 
     def forward(self, x):
-        self.said = super().forward(x)
+        self.said = self.encoded(self.adapters, len(self.ended), x)
         return self.said
 
     def by_round(self, x):
         """(N, T, F): features with the adapters of each round."""
-        transformer = self.frozen.body
-        tokens = transformer.tokens(x)
-        encoded = (transformer.encode(tokens, adapters=dict(enumerate(one))) for one in self.kept)
-        return torch.stack([transformer.pooled(one) for one in encoded], 1)
+        return torch.stack([self.encoded(one, index, x) for index, one in enumerate(self.kept)], 1)
+
+    def encoded(self, adapters, earlier, x):
+        """(N, F): features with `adapters`, those of a round that has so many `earlier` ones."""
+        transformer, tokens = self.frozen.body, self.frozen.body.tokens(x)
+        if not (self.merging and earlier):
+            return transformer.pooled(transformer.encode(tokens, adapters=dict(enumerate(adapters))))
+        with torch.inference_mode(False), torch.no_grad():
+            mean = [torch.stack(same).mean(0) for same in zip(*self.ended[:earlier], strict=True)]
+
+        def merged(layer):
+            def call(h):
+                with torch.inference_mode(False), torch.no_grad():  # steps of a later round go on from these numbers
+                    for p, m in zip(adapters.parameters(), mean, strict=True):
+                        p.data = torch.lerp(p.data, m, self.merging)
+                return adapters[layer](h)
+
+            return call
+
+        layers = {layer: merged(layer) for layer in range(len(adapters))}
+        return transformer.pooled(transformer.encode(tokens, adapters=layers))
+
+    def remember(self):
+        """Take the adapters of earlier rounds, as they are now, for those that are merged into others."""
+        with torch.inference_mode(False):
+            self.ended = [[p.detach().clone() for p in one.parameters()] for one in self.kept]
+
+    @contextmanager
+    def unchanged(self):
+        """What is merged within is undone afterwards, so that no examination changes the learner."""
+        self.remember()
+        before = [(p, p.data) for one in (self.adapters, self.kept) for p in one.parameters()]
+        try:
+            yield
+        finally:
+            for p, values in before:
+                p.data = values
 
 
 class MOS(Growing, SLCA):
@@ -47,6 +84,10 @@ class MOS(Growing, SLCA):
     mean feature with A_1 is nearest by cosine; the class that the head then answers says the next i, until it stays.
     The answer is the largest of softmax(z_i) + softmax(T cos).
 
+    merge: "step", as above and as in the paper; or "layer", as in the released code, which also merges in place before
+    every layer of every forward pass, A_i <- (1 - merging) A_i + merging mean(A_1, ..., A_i-1): what learns in
+    training, and each kept set in testing, which after some batches is that mean. Here every call of predict begins
+    with the sets that the round left.
     bottleneck: units of an adapter. contrast: weight of -log softmax(M M' / .8)_jj, mean over j, M the batch's features
     below the means of earlier classes, as in the authors' code. alignment_learning_rate: the head goes on from there.
     """
@@ -56,6 +97,7 @@ class MOS(Growing, SLCA):
         *,
         bottleneck: int = 16,
         merging: float = 0.1,
+        merge: str = "step",
         contrast: float = 0.1,
         head_learning_rate: float = 0.003,
         alignment_learning_rate: float = 0.005,
@@ -67,17 +109,21 @@ class MOS(Growing, SLCA):
         alignment = {"alignment_epochs": alignment_epochs, "alignment_samples": alignment_samples}
         rates = {"head_learning_rate": head_learning_rate, "temperature": None, "drift": 0.0}
         super().__init__(**{"network": "vit", **theirs, **alignment, **rates, **training})
+        require_known("merge", merge, ("step", "layer"))
+        self.by_layer = merge == "layer"
         self.alignment_rate = alignment_learning_rate
         self.bottleneck, self.merging, self.contrast = bottleneck, merging, contrast
         self.prototypes = {}  # c: (F,), its mean feature with A_1
 
     def build_network(self, input_shape, num_classes):
         transformer, head = transformer_of(super().build_network(input_shape, num_classes))
-        return nn.Sequential(Merged(FrozenBody(transformer), self.bottleneck, self.grown), head)
+        merging = self.merging if self.by_layer else 0.0
+        return nn.Sequential(Merged(FrozenBody(transformer), self.bottleneck, self.grown, merging), head)
 
     def before_round(self, data):
         body, head = self.network
         self.own = own_classes_mask(data, head.out_features)
+        body.remember()
         earlier = [one.parameters() for one in body.kept]
         together = zip(body.adapters.parameters(), *earlier, strict=True)
         self.merged = [(p, torch.stack(same).mean(0)) for p, *same in together if same]
@@ -105,10 +151,22 @@ class MOS(Growing, SLCA):
             self.grown += 1
             self.take_up(known, own)
             for c in own:
-                first = self.each(known.x[known.y == c], lambda x: body.by_round(x)[:, 0])
+                first = self.each(known.x[known.y == c], lambda x: body.encoded(body.kept[0], 0, x))
                 self.prototypes[c] = first.double().mean(0).float().cpu()
         if self.rounds > 1:
             self.align(self.network[-1], data.generator("alignment"), data.device)
+
+    def answer_logits(self, data, **context):
+        if not self.prototypes:
+            return super().answer_logits(data, **context)
+        with self.network[0].unchanged():
+            return super().answer_logits(data, **context)
+
+    def features(self, data, **context):
+        if not self.prototypes:
+            return super().features(data, **context)
+        with self.network[0].unchanged():
+            return super().features(data, **context)
 
     def answers(self, x, mask):
         body, head = self.network

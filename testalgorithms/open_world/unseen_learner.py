@@ -66,7 +66,7 @@ class UnseenLearner(TorchLearner):
         if not len(self.replayed):
             return x, y
         old_x, old_y = self.replayed.sample(len(y), self.draws)
-        return torch.cat([x, self.prepare(sent(old_x, x.device))]), torch.cat([y, sent(old_y, y.device)])
+        return torch.cat([x, self.views(old_x)]), torch.cat([y, sent(old_y, y.device)])
 
     def after_round(self, data):
         spared = replace(data, x=gather(data.x, self.spared), y=data.y.index_select(0, self.spared))

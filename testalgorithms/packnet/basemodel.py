@@ -44,7 +44,7 @@ class PackNet(TorchLearner):
         self.fixed = {p: p.detach().clone() for p in self.free}
         for module in [m for m in self.network.modules() if len(self.tasks) > 1 and hasattr(m, "running_mean")]:
             module.eval()
-        self.left = self.schedule.steps(len(data), data.passes)
+        self.left = self.schedule.steps(len(data), data.passes) * self.schedule.updates_per_batch
         self.last = int(self.retrain * self.left)
 
     def after_step(self, x, y, epoch, step):

@@ -24,15 +24,15 @@ from ianvs.testenv.scenarios.streaming import stream_slips
 
 _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "blurry": ("M", "first", "class_order", "order_seed"),
-        "i-blurry": ("N", "M", "first", "class_order", "order_seed"),
+        "blurry": ("M", "first", "sizes", "round_classes", "class_order", "order_seed"),
+        "i-blurry": ("N", "M", "first", "sizes", "round_classes", "class_order", "order_seed"),
         "dirichlet": ("alpha",),
         "gaussian": ("sigma", "class_order", "order_seed"),
     }
 )
 """The options that each kind has beside those that all have."""
 
-_TUNING = ("N", "M", "alpha", "sigma", "first", "class_order", "order_seed")
+_TUNING = ("N", "M", "alpha", "sigma", "first", "sizes", "round_classes", "class_order", "order_seed")
 
 
 class BlurredBoundary(ByClasses):
@@ -87,6 +87,8 @@ class BlurredBoundary(ByClasses):
         rounds, tests = self.class_rounds(request, "blurred-boundary")
         labels = request.dataset.train.y
         groups, share = self.class_groups(request), self.M / 100
+        if sum(map(len, groups)) > len(request.dataset.classes):
+            refuse(request, "a class has one home here: name each in one round of `round_classes`.", "round_classes")
         rng = generator(self.seed, 0, self.kind)
         if len(rounds) == 1 and share:
             refuse(request, "a single round has no other one to mix with. Set `rounds`.", "rounds")

@@ -6,7 +6,7 @@ METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known 
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,10 @@ NAME_LIMIT = 32  # characters of a round's name, which heads a column of the sco
 class ByClasses(Scenario):
     """Each round has classes of its own.
 
-    rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others.
+    rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others. sizes:
+    classes of each round instead, `[3, 2, 5]`. round_classes: names or indices of the classes of each round instead,
+    `[[cat, dog], [bird], [cat]]`. A class may return: each of its rounds brings another share of its samples, drawn by
+    `order_seed`, and a test set is of all classes of its round.
     class_order: names or indices; "alphabetical" (VOC's, ILOD); or "shuffled_123", numpy's legacy shuffle with that
     seed (CL-DETR; PyCIL's is shuffled_1993). order_seed: a seeded random order. Neither: the order of the class list.
 
@@ -38,6 +41,8 @@ class ByClasses(Scenario):
     """
 
     first: int | None = Field(None, ge=1)
+    sizes: list[Annotated[int, Field(ge=1)]] | None = Field(None, min_length=1)
+    round_classes: list[list[str | int]] | None = Field(None, min_length=1)
     class_order: list[str | int] | str | None = None
     order_seed: int | None = Field(None, ge=0)
     cut: Literal["overlapping", "disjoint", "exclusive", "refined"] | None = None
@@ -45,12 +50,23 @@ class ByClasses(Scenario):
 
     @model_validator(mode="after")
     def _one_order(self) -> Self:
+        how = [name for name in ("first", "sizes", "round_classes") if getattr(self, name) is not None]
+        if len(how) > 1:
+            raise ValueError(f"`{how[0]}` and `{how[1]}` both say how many classes a round has. Keep one of them.")
+        if self.round_classes is not None and self.class_order is not None:
+            raise ValueError("`round_classes` and `class_order` both say the order. Keep one of them.")
         if self.class_order is not None and self.order_seed is not None:
             raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
         if isinstance(self.class_order, str) and not re.fullmatch(r"alphabetical|shuffled_\d{1,9}", self.class_order):
             known = "a list of all classes, alphabetical, or shuffled_SEED such as shuffled_123"
             raise ValueError(f"`class_order` is '{self.class_order}'; expected {known}.")
         return self
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        for name in ("sizes", "round_classes"):
+            if (given := getattr(self, name)) is not None:
+                return name, len(given)
+        return super().listed(using)
 
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
         """A round and a test set for each group of classes. scenario: what errors call it."""
@@ -68,6 +84,7 @@ class ByClasses(Scenario):
                     refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
             both, groups = labels_required(request, scenario), self.class_groups(request)
             taught, asked = ([np.flatnonzero(np.isin(y, classes)) for classes in groups] for y in both)
+            taught = self._shared(request, both[0], groups, taught)
         rounds, tests = [], []
         for classes, mine, containing in zip(groups, taught, asked, strict=True):
             name = group_name(request, classes)
@@ -81,6 +98,29 @@ class ByClasses(Scenario):
             whole = several and self.tests != "containing"
             tests.append(TestSet(name, np.arange(len(dataset.test)) if whole else containing, classes))
         return tuple(rounds), tuple(tests)
+
+    def _shared(
+        self,
+        request: ScenarioRequest,
+        labels: NDArray[np.int64],
+        groups: Sequence[tuple[int, ...]],
+        taught: list[NDArray[np.int64]],
+    ) -> list[NDArray[np.int64]]:
+        """`taught` with the samples of a class that comes in several rounds dealt out to them in equal shares."""
+        for index in sorted({c for classes in groups for c in classes}):
+            rounds = [k for k, classes in enumerate(groups) if index in classes]
+            if len(rounds) < 2:
+                continue
+            mine = np.flatnonzero(labels == index)
+            if len(mine) < len(rounds):
+                name = request.dataset.classes[index]
+                message = f"the class '{name}' comes in {len(rounds)} rounds and has {len(mine)} training samples"
+                refuse(request, f"{message}. Name it in as many rounds at most.", "round_classes")
+            order = generator(self.order_seed or 0, index, "shares of a class that returns").permutation(mine)
+            for k, share in zip(rounds, np.array_split(order, len(rounds)), strict=True):
+                rest = np.setdiff1d(mine, share)
+                taught[k] = np.setdiff1d(taught[k], rest)
+        return taught
 
     def _taught(
         self, request: ScenarioRequest, held: NDArray[np.bool_], groups: Sequence[tuple[int, ...]]
@@ -126,6 +166,8 @@ class ByClasses(Scenario):
 
     def class_groups(self, request: ScenarioRequest) -> list[tuple[int, ...]]:
         """The classes of each round."""
+        if self.round_classes is not None:
+            return self._listed_groups(request, self.round_classes)
         order = self.ordered_classes(request)
         ends = np.cumsum(self._sizes(request, len(order))).tolist()
         return [tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
@@ -133,6 +175,8 @@ class ByClasses(Scenario):
     def ordered_classes(self, request: ScenarioRequest) -> list[int]:
         """All class indices in the order in which the options let them come."""
         names = request.dataset.classes
+        if self.round_classes is not None:
+            return list(dict.fromkeys(c for group in self.class_groups(request) for c in group))
         if self.class_order is None:
             if self.order_seed is None:
                 return list(range(len(names)))
@@ -143,13 +187,7 @@ class ByClasses(Scenario):
             seed = int(self.class_order.removeprefix("shuffled_"))
             return [int(i) for i in np.random.RandomState(seed).permutation(len(names))]
         index = {name: position for position, name in enumerate(names)}
-        order = []
-        for item in self.class_order:
-            # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
-            position = index.get(str(item), item if isinstance(item, int) else -1)
-            if not 0 <= position < len(names):
-                refuse(request, f"there is no class '{item}'.{closest(str(item), names)}", "class_order")
-            order.append(position)
+        order = [_position(request, item, "class_order") for item in self.class_order]
         if sorted(order) != list(range(len(names))):
             missing = one_line([name for name in names if index[name] not in order])
             twice = one_line([names[i] for i in sorted(set(order)) if order.count(i) > 1])
@@ -157,7 +195,25 @@ class ByClasses(Scenario):
             refuse(request, f"`class_order` names every class once; {message}", "class_order")
         return order
 
+    def _listed_groups(self, request: ScenarioRequest, listed: list[list[str | int]]) -> list[tuple[int, ...]]:
+        """`round_classes` as indices. Every class is in one round at least, and in none twice."""
+        names = request.dataset.classes
+        groups = [tuple(_position(request, item, "round_classes") for item in items) for items in listed]
+        for number, group in enumerate(groups, start=1):
+            if not group or len(set(group)) < len(group):
+                what = "names a class twice" if group else "has no class"
+                refuse(request, f"round {number} of `round_classes` {what}.", "round_classes")
+        if missing := [name for c, name in enumerate(names) if not any(c in group for group in groups)]:
+            message = f"`round_classes` names every class once or more; missing: {one_line(missing)}."
+            refuse(request, message, "round_classes")
+        return groups
+
     def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
+        if self.sizes is not None:
+            if sum(self.sizes) != count:
+                told = " + ".join(map(str, self.sizes))
+                refuse(request, f"`sizes` has {told} = {sum(self.sizes)} classes, and the data have {count}.", "sizes")
+            return self.sizes
         rounds = request.rounds
         if rounds is None:
             refuse(request, f"say how many `rounds` the {count} classes arrive in.")
@@ -178,6 +234,16 @@ class ByClasses(Scenario):
             )
             refuse(request, message, "first")
         return [first] + [rest // others for _ in range(others)]
+
+
+def _position(request: ScenarioRequest, item: str | int, option: str) -> int:
+    """The index of a class that is named, or numbered; `option` is where."""
+    names = request.dataset.classes
+    # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
+    position = names.index(str(item)) if str(item) in names else item if isinstance(item, int) else -1
+    if not 0 <= position < len(names):
+        refuse(request, f"there is no class '{item}'.{closest(str(item), names)}", option)
+    return position
 
 
 class ClassIncremental(ByClasses):

@@ -18,7 +18,7 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import ScenarioRequest, natural_domains, positions_by_class, refuse
 from ianvs.testenv.scenarios.class_incremental import ByClasses, group_name, labels_required
 
-_GROUPING = ("first", "class_order", "order_seed")
+_GROUPING = ("first", "sizes", "round_classes", "class_order", "order_seed")
 
 
 class ContinualPretraining(ByClasses):
@@ -38,7 +38,7 @@ class ContinualPretraining(ByClasses):
     seed: int = Field(0, ge=0)
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
-        return ("using", len(using)) if using and self.stages == "domains" else None
+        return ("using", len(using)) if using and self.stages == "domains" else super().listed(using)
 
     def slips(self) -> Iterator[tuple[str, str]]:
         if self.stages == "domains":

@@ -36,14 +36,22 @@ class OpenWorld(ByClasses):
 
     @model_validator(mode="after")
     def _classes_or_domains(self) -> Self:
-        own = {"first", "class_order", "order_seed", "returning", "seed"} & self.model_fields_set
+        own = {
+            "first",
+            "sizes",
+            "round_classes",
+            "class_order",
+            "order_seed",
+            "returning",
+            "seed",
+        } & self.model_fields_set
         if self.domains is not None and own:
             raise ValueError(f"`{min(own)}` is for rounds of classes, and `domains` makes rounds of domains. Keep one.")
         return self
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         domains = self._domains()[0]
-        return None if domains is None else domains.listed(using)
+        return super().listed(using) if domains is None else domains.listed(using)
 
     def slips(self) -> Iterator[tuple[str, str]]:
         domains, wrong = self._domains()

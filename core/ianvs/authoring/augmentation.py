@@ -1,11 +1,13 @@
 """Small changes to pictures that preserve their class, for a whole batch at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ianvs.authoring.image_transforms import ImageAugmentation
 from ianvs.authoring.round_data import sent
 from ianvs.base.errors import PluginError, require_known
 
@@ -48,8 +50,13 @@ def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) 
     return padded[picture, rows, columns].permute(0, 3, 1, 2)  # channels_last
 
 
-def find_augmentation(name: str) -> Augmentation | None:
-    """The augmentation called `name`; None for 'none'."""
+def find_augmentation(given: str | Mapping[str, Any]) -> Augmentation | ImageAugmentation | None:
+    """The augmentation called `given`, or made of that mapping; None for 'none' and for an empty mapping.
+
+    A named one changes prepared samples. That of a mapping changes images as they are stored, as the papers' codes do.
+    """
+    if isinstance(given, Mapping):
+        return ImageAugmentation(given) if given else None
     known: dict[str, Augmentation | None] = {"none": None, "crop": crop, "crop_flip": crop_flip}
-    require_known("augment", name, known)
-    return known[name]
+    require_known("augment", given, known)
+    return known[given]

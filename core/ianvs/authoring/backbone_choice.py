@@ -49,6 +49,7 @@ class BackboneChoice:
                 f"picture_size is a side or [height, width] in pixels; it can't be {size}.", code="out-of-range"
             )
         self._size = None if size is None else (sides[0], sides[1])
+        self.scale = "symmetric" if self.scale == "half" else self.scale  # two names of one rule
         require_known("interpolation", self.interpolation or "bilinear", INTERPOLATIONS)
         crop = self.crop
         if crop not in (None, "none") and not (isinstance(crop, int | float) and 0 < crop <= 1):
@@ -71,6 +72,19 @@ class BackboneChoice:
     def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the network's input, (C, H, W) or (D,)."""
         return (shape[0], *self._size) if self._size is not None and len(shape) == 3 else tuple(shape)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of the network's input; None for those of the samples."""
+        return self._size
+
+    def resized_pixels(self, x: Tensor) -> Tensor:
+        """Images (B, C, H, W) of any type, resized and cropped; uint8 ones are rounded to uint8, as PIL does."""
+        if self._size is None or x.dim() != 4:
+            return x
+        if x.dtype != torch.uint8:
+            return self.resized(x, None)
+        return self.resized(x.to(torch.float32), 255).round_().to(torch.uint8)
 
     def resized(self, x: Tensor, top: float | None) -> Tensor:
         """Pictures (B, C, H, W) float32, resized and cropped as PIL does, with antialiasing; others unchanged.

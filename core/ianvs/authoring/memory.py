@@ -190,11 +190,32 @@ class PerRoundMemory:
 FORMULAS = ("alpha_over_n", "constant")
 
 
-class ClassBalancedMemory(Memory):
+class PerClassMemory(Memory):
+    """A memory that shares its room among classes.
+
+    Args:
+        capacity: Samples of all classes together.
+        per_class: Samples of each class instead, so that the memory grows with the classes; None: `capacity` counts.
+    """
+
+    def __init__(self, capacity: int, per_class: int | None = None) -> None:
+        super().__init__(capacity)
+        if per_class is not None and per_class < 1:
+            raise PluginError(
+                f"memory_per_class is a number of samples, 1 or more; it can't be {per_class}.", code="out-of-range"
+            )
+        self.per_class = per_class
+
+    def share(self, classes: int) -> float:
+        """Samples of each class where there are so many classes."""
+        return self.capacity / max(1, classes) if self.per_class is None else float(self.per_class)
+
+
+class ClassBalancedMemory(PerClassMemory):
     """As many samples of each class as possible, greedily (GDumb; Prabhu et al. 2020, algorithm 1).
 
     A sample is stored if its class is new or has fewer than capacity / (number of classes so far); when the memory is
-    full, a random sample of the largest class makes room.
+    full, a random sample of the largest class makes room. With `per_class`, the first samples of each class stay.
     """
 
     def add(self, x: Tensor, y: Tensor, generator: torch.Generator, *more: Tensor) -> None:
@@ -208,6 +229,10 @@ class ClassBalancedMemory(Memory):
         stored, before = len(self), len(self)
         for position, label in enumerate(y.tolist(), start=before):
             own = slots.setdefault(label, [])
+            if self.per_class is not None:
+                if len(own) < self.per_class:
+                    own.append(position)
+                continue
             if self.capacity == 0 or len(own) * len(slots) >= max(self.capacity, len(slots)):
                 continue  # it has its share; a class that has none always gets one
             if stored == self.capacity:
@@ -289,8 +314,8 @@ def herding(features: Tensor, n: int) -> Tensor:
     return torch.tensor(order, dtype=torch.int64)
 
 
-class HerdingMemory(Memory):
-    """capacity / (number of classes so far) samples of each class, rounded down, in the order of herding.
+class HerdingMemory(PerClassMemory):
+    """capacity / (number of classes so far) samples of each class, rounded down, or `per_class`, in herding's order.
 
     When classes are added, the first ones of each class stay (algorithm 5). If a class comes again, its exemplars are
     chosen anew, from the stored and the new samples.
@@ -305,7 +330,7 @@ class HerdingMemory(Memory):
         self.seen += len(y)
         come, kept = set(y.tolist()), set(self.y.tolist())
         classes = sorted(come | kept)
-        if 0 < self.capacity < len(classes):
+        if self.per_class is None and 0 < self.capacity < len(classes):
             raise PluginError(
                 f"a memory with a capacity of {self.capacity} can't hold exemplars of {len(classes)} classes.",
                 code="refused-arguments",
@@ -317,9 +342,27 @@ class HerdingMemory(Memory):
             if part and new:
                 part = tuple(torch.cat([a.to(b.device), b]) for a, b in zip(part, new, strict=True))
             part = part or new
-            n = self.capacity // len(classes)
+            n = int(self.share(len(classes)))
             order = herding(features(part[0]), n) if c in come else torch.arange(min(n, len(part[0])))
             parts.append(_rows(part, order))
         if parts:
             place = parts[-1][0].device
             self.columns = tuple(torch.cat([c.to(place) for c in column]) for column in zip(*parts, strict=True))
+
+
+def memory_options(selection: str, total: int | None, per_class: int | None) -> dict[str, Any]:
+    """Arguments of the memory called `selection`, beside its capacity, for `memory_total` and `memory_per_class`."""
+    if per_class is None:
+        return {}
+    if total is not None:
+        raise PluginError(
+            "`memory_total` fixes the memory and `memory_per_class` lets it grow. Keep one of them.",
+            code="conflicting-keys",
+        )
+    if selection not in ("balanced", "herding"):
+        raise PluginError(
+            f"memory_per_class needs a memory that knows classes: set `selection` to balanced or herding, not "
+            f"{selection}.",
+            code="conflicting-keys",
+        )
+    return {"per_class": per_class}

@@ -21,13 +21,19 @@ class SGD:
     bit; the same state_dict.
     """
 
-    def __init__(self, groups: Iterable[Mapping[str, Any]], momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+    def __init__(
+        self,
+        groups: Iterable[Mapping[str, Any]],
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:
         """groups: of parameters ("params"), with their learning rate ("lr") and whether their step is one kernel's
         ("fused", no if not given), for which they have to be of one type on one device."""
         self.param_groups: list[dict[str, Any]] = [{"fused": False, **group} for group in groups]
         self._momentum = momentum
         self._options: dict[str, Any] = {"momentum": momentum, "weight_decay": weight_decay}
-        self._options |= {"dampening": 0.0, "nesterov": False, "maximize": False}
+        self._options |= {"dampening": 0.0, "nesterov": nesterov, "maximize": False}
         self.restart()
 
     def restart(self) -> None:
@@ -90,6 +96,7 @@ def build_optimizer(
     *,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
+    nesterov: bool = False,
 ) -> Optimizer:
     """A new optimiser of (parameters, learning rate) pairs.
 
@@ -107,7 +114,7 @@ def build_optimizer(
         groups += [{"params": alike, "fused": True, "lr": rate} for alike in fusible.values()]
         groups += [{"params": rest, "lr": rate}] if rest else []
     if name == "sgd":
-        return SGD(groups, momentum, weight_decay)
+        return SGD(groups, momentum, weight_decay, nesterov)
     kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
     return kind(groups, weight_decay=weight_decay)
 

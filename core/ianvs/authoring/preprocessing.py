@@ -9,9 +9,52 @@ from typing import Any
 
 from ianvs.authoring.backbones import is_hugging_face, torchvision_names
 from ianvs.authoring.scaling import IMAGENET
+from ianvs.base.errors import PluginError, require_known
 
 INTERPOLATIONS = ("bilinear", "bicubic")
 FILE = "preprocessor_config.json"  # of Hugging Face
+
+
+PREPROCESS = ("resize", "crop", "interpolation", "scale")
+
+
+def preprocess_options(preprocess: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of TorchLearner that `preprocess` stands for.
+
+    Args:
+        preprocess: resize: pixels of the shorter side, or [height, width]; crop: pixels of the square that is cut out
+            of the middle; interpolation; scale.
+        options: The other options; what `preprocess` says may not be in them, too.
+
+    Raises:
+        PluginError: For an unknown key, a value of a wrong type, or something that is given twice.
+    """
+    for key in preprocess:
+        require_known("preprocess", key, PREPROCESS)
+    given = {key: value for key, value in preprocess.items() if key in ("interpolation", "scale")}
+    resize, crop = preprocess.get("resize"), preprocess.get("crop")
+    pair = isinstance(resize, Sequence) and not isinstance(resize, str)  # BackboneChoice looks into it
+    for name, value in (("crop", crop), *([] if pair else [("resize", resize)])):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise PluginError(
+                f"preprocess has {name} in pixels, 1 or more; it can't be {value!r}.", code="out-of-range"
+            )
+    if crop is not None:
+        if not isinstance(resize, int) or resize < crop:
+            raise PluginError(
+                f"preprocess cuts a square of {crop} pixels out of images whose shorter side has `resize` pixels, "
+                f"as many or more; it is {resize}.",
+                code="out-of-range",
+            )
+        given |= {"picture_size": crop, "crop": crop / resize}
+    elif resize is not None:
+        given |= {"picture_size": resize, "crop": 1.0 if isinstance(resize, int) else "none"}
+    if twice := [key for key in given if options[key] is not None]:
+        raise PluginError(
+            f"`preprocess` and `{twice[0]}` both say how images are prepared. Keep one of them.",
+            code="conflicting-keys",
+        )
+    return given
 
 
 @cache

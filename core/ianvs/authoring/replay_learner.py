@@ -9,7 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import kl_div, log_softmax, normalize, softmax
 
-from ianvs.authoring.memory import ClassBalancedMemory, HerdingMemory, PerRoundMemory, ReservoirMemory, State
+from ianvs.authoring.memory import (
+    ClassBalancedMemory,
+    HerdingMemory,
+    PerRoundMemory,
+    ReservoirMemory,
+    State,
+    memory_options,
+)
 from ianvs.authoring.round_data import Batch, RoundData, block_bytes, sent
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.base.errors import PluginError, require_known
@@ -29,7 +36,9 @@ class ReplayLearner(TorchLearner):
 
     A method calls `recall` in a step; `columns` defines what is stored in addition to samples and labels.
 
-    capacity: number of samples kept. replay_batch: old samples in a step; None for as many as new ones.
+    capacity: number of samples kept, of all classes together; memory_total is another name of it. memory_per_class:
+    number of samples of each class instead, for selection "balanced" or "herding": the memory grows.
+    replay_batch: old samples in a step; None for as many as new ones.
     fill: "after_round", so that all replayed samples are from earlier rounds; "during_round", each sample in the
     round's first pass, as in a stream, so that new samples are replayed, too; or "every_step", the same in
     every pass, so that what is stored with a sample dates from that pass (a sample may then be stored twice).
@@ -43,6 +52,8 @@ class ReplayLearner(TorchLearner):
         self,
         *,
         capacity: int = 200,
+        memory_total: int | None = None,
+        memory_per_class: int | None = None,
         replay_batch: int | None = None,
         fill: str = "after_round",
         selection: str = "reservoir",
@@ -61,10 +72,13 @@ class ReplayLearner(TorchLearner):
                 f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.", code="out-of-range"
             )
         self.replay_batch, self.fill = replay_batch, fill
-        in_place = {"in_place": fill != "after_round"} if selection == "reservoir" else {}
-        self.memory = _MEMORIES[selection](capacity, **in_place)
+        more = memory_options(selection, memory_total, memory_per_class)
+        if selection == "reservoir":
+            more["in_place"] = fill != "after_round"
+        self.memory = _MEMORIES[selection](capacity if memory_total is None else memory_total, **more)
         self._draws = self._keys = torch.Generator()
         self._steps = 1  # in the round
+        self._offered = -1, -1  # epoch and batch that the memory was offered last
         self._planned: deque[tuple[Tensor, tuple[Tensor, ...]]] = deque()  # order of a draw, and what it brings
 
     # What a method may override.
@@ -106,7 +120,7 @@ class ReplayLearner(TorchLearner):
 
     def _ready_for_use(self, columns: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         x, y, *more = columns
-        x = self.inputs(x)
+        x = self.views(x)
         return x, sent(y, x.device), *(sent(column, x.device) for column in more)
 
     def directions(self, x: Tensor) -> Tensor:
@@ -124,11 +138,13 @@ class ReplayLearner(TorchLearner):
     def before_round(self, data: RoundData) -> None:
         self._draws, self._keys = data.generator("replay"), data.generator("memory")
         self._planned.clear()
+        self._offered = -1, -1
         self._steps = self.schedule.steps(len(data), data.passes)
 
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
         offered = self.fill == "every_step" or (self.fill == "during_round" and epoch == 0)
-        if offered and self.data is not None:
+        again, self._offered = self._offered == (epoch, step), (epoch, step)  # a further update of the same batch
+        if offered and not again and self.data is not None:
             kept = x, y, *self.columns(x, y)
             if not (self.data.complete or self.data.pretraining):
                 known = y >= 0

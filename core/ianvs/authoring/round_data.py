@@ -43,7 +43,8 @@ class RoundData:
 
     x: (N, ...) samples as the source yields them; pictures are uint8 (N, C, H, W). y: (N,) int64, -1: label withheld.
     Both are on `device`, or in the host's memory if they do not fit there.
-    prepare: converts raw samples to the network's input.
+    prepare: converts raw samples to the network's input. views: the same with random augmentation, for the samples of
+    a step; None: as `prepare`. What replaces `prepare` sets `views` to None.
     mask: (num_classes,) 0 for classes seen so far and -inf for the others; None when all are seen. If predictions
     are restricted to the classes of a task, it is 0 for those.
     task_masks: (num_classes + 1, num_classes), only then: row c is the mask of the task that taught class c, the last
@@ -64,6 +65,7 @@ class RoundData:
     passes: int | None = None
     complete: bool = True
     pretraining: bool = False
+    views: Callable[[Tensor], Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -107,14 +109,15 @@ class RoundData:
         Samples are gathered for many batches at once, in small blocks, to keep steps cheap.
         """
         plan = sent(torch.randperm(len(self), generator=generator), self.x.device)
+        ready = self.views or self.prepare
         if len(plan) <= batch_size:  # as a piece of a stream mostly is
             stored = gather(self.x, plan)
-            yield self.prepare(sent(stored, self.device)), sent(self.y.index_select(0, plan), self.device), stored
+            yield ready(sent(stored, self.device)), sent(self.y.index_select(0, plan), self.device), stored
             return
         batch_bytes = batch_size * (self.x[:1].nbytes or 1)
         for block in torch.split(plan, batch_size * max(1, block_bytes(self.device) // batch_bytes)):
             stored = gather(self.x, block)
-            x = self.prepare(sent(stored, self.device))
+            x = ready(sent(stored, self.device))
             y = sent(self.y.index_select(0, block), self.device)
             parts = (torch.split(column, batch_size) for column in (x, y, stored))
             yield from zip(*parts, strict=True)

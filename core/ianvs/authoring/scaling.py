@@ -9,7 +9,7 @@ from torch import Tensor
 from ianvs.base.errors import PluginError, closest
 
 IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}  # of torchvision's and most weights
-NAMES = ("symmetric", "unit", "imagenet", "first_round")
+NAMES = ("symmetric", "half", "unit", "imagenet", "first_round")  # half is symmetric: mean and deviation 1/2
 
 
 class Scaling:
@@ -26,7 +26,7 @@ class Scaling:
                 "{mean: [...], std: [...]} per channel in units of 0 to 1.",
                 code="invalid-choice",
             )
-        self.name = said if isinstance(said, str) else "given"
+        self.name = "given" if not isinstance(said, str) else "symmetric" if said == "half" else said
         self.mean: Tensor | None = None
         self.std: Tensor | None = None
         numbers = IMAGENET if said == "imagenet" else said

@@ -15,8 +15,10 @@ from ianvs.authoring import networks
 from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
+from ianvs.authoring.image_transforms import ImageAugmentation
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
 from ianvs.authoring.precision import chosen_precision
+from ianvs.authoring.preprocessing import preprocess_options
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.projection import flat_gradient
 from ianvs.authoring.randomness import seeded
@@ -51,9 +53,14 @@ class TorchLearner(Answering):
     taught yet are masked in training; some papers do not mask them.
 
     epochs: passes over a round's data, fewer if the exam allows fewer. iterations: steps in a round, instead of
-    epochs. batch_size: samples. augment: "none", "crop" or "crop_flip".
+    epochs. batch_size: samples. updates_per_batch: steps on each batch before the next one. first_round: values of
+    these options, and of the optimiser's, in round 1 alone: `{epochs: 200, learning_rate: 0.1}`.
+    augment: "none", "crop" or "crop_flip" of prepared samples; or a mapping of torchvision's transforms of images as
+    they are stored, `{random_resized_crop: [0.05, 1], flip: 0.5}` (docs/backbones.md). preprocess: the mapping
+    `{resize: 256, crop: 224, interpolation: bicubic, scale: unit}`, for the single options.
 
-    optimizer: "sgd", "adam" or "adamw". keep_optimizer: whether momentum and moments continue from the previous round.
+    optimizer: "sgd", "adam" or "adamw". nesterov: of the momentum. keep_optimizer: whether momentum and moments
+    continue from the previous round.
     head_learning_rate: of the last layer, if not `learning_rate`. The rate restarts in each round; it is multiplied
     by `step_gamma` every `step_every` epochs or at the `milestones` (epochs, counted from 0), falls to 0 along half a
     cosine if `decay` is "cosine", and rises linearly during the first `warm_up` share of the round's steps.
@@ -88,7 +95,11 @@ class TorchLearner(Answering):
         head_learning_rate: float | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
-        augment: str = "none",
+        nesterov: bool = False,
+        updates_per_batch: int = 1,
+        first_round: Mapping[str, Any] | None = None,
+        augment: str | Mapping[str, Any] = "none",
+        preprocess: Mapping[str, Any] | None = None,
         adaptation: str = "probe",
         dropout: float = 0.0,
         batch_norm: bool = False,
@@ -110,6 +121,7 @@ class TorchLearner(Answering):
         lora_alpha: float | None = None,
     ) -> None:
         options = {**locals(), "milestones": tuple(milestones)}
+        options |= preprocess_options(preprocess or {}, options)
         require_known("adaptation", adaptation, ADAPTATIONS)
         sizes = (hidden,) if isinstance(hidden, int) else hidden
         super().__init__(
@@ -130,6 +142,7 @@ class TorchLearner(Answering):
             )
         self.batch_size = batch_size
         self.schedule = Schedule(**{field.name: options[field.name] for field in fields(Schedule)})
+        self._schedules = self.schedule.of_first_round(first_round or {}), self.schedule
         self.keep_optimizer = keep_optimizer
         self.head_learning_rate = head_learning_rate
         self.augment = find_augmentation(augment)
@@ -215,7 +228,7 @@ class TorchLearner(Answering):
 
         A reference that sees past rounds repeatedly is exempt from the limit on passes.
         """
-        self._round = round
+        self._round, self.schedule = round, self._schedules[round > 1]
         x, y = self.tensors(train_data)
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
@@ -239,6 +252,7 @@ class TorchLearner(Answering):
             None if getattr(self, "sees_past_rounds", False) else passes,
             complete,
             bool(pretraining),
+            self.views if isinstance(self.augment, ImageAugmentation) else None,
         )
         with self._noise(data):
             self._set_training()
@@ -264,9 +278,24 @@ class TorchLearner(Answering):
         """Stored samples (B, ...), from `RoundData.x` or a memory, made ready for the network, on its device."""
         return self.prepare(sent(x, next(self.network.parameters()).device))
 
+    def views(self, x: Tensor) -> Tensor:
+        """The same as a step gets them: augmented before they are scaled, if `augment` is a mapping."""
+        augment = self.augment
+        if not isinstance(augment, ImageAugmentation):
+            return self.inputs(x)
+        x, choice = sent(x, next(self.network.parameters()).device), self.backbone_choice
+        if type(self).prepare is not TorchLearner.prepare:
+            return self.prepare(augment(x, self._changes))
+        if not augment.resizes:
+            x = choice.resized_pixels(x)
+        x = augment(x, self._changes, choice.size)
+        return self.scaling(x.to(torch.float32, memory_format=self._layout), x.dtype == torch.uint8)
+
     def augmented(self, x: Tensor) -> Tensor:
-        """Prepared samples (B, ...), augmented by `augment` like those of a step."""
-        return x if self.augment is None else self.augment(x, self._changes)
+        """Prepared samples (B, ...), augmented by a named `augment` like those of a step; `views` are already."""
+        return (
+            x if self.augment is None or isinstance(self.augment, ImageAugmentation) else self.augment(x, self._changes)
+        )
 
     def batch(self, data: RoundData, x: Tensor, y: Tensor) -> Batch:
         """A `Batch` of prepared samples x (B, ...) with labels y (B,) and the network's outputs for them."""
@@ -289,7 +318,7 @@ class TorchLearner(Answering):
             return data
         shown = data.labelled()
         _, head = networks.body_and_head(self.network)
-        features = replace(shown, x=self._features(shown.x).clone(), passes=None, prepare=lambda x: x)
+        features = replace(shown, x=self._features(shown.x).clone(), passes=None, prepare=lambda x: x, views=None)
         self._set_training()
         own = own_classes_mask(data, head.out_features)
 
@@ -302,6 +331,7 @@ class TorchLearner(Answering):
 
     def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
         """Train on `data` outside of train(), for methods that learn at another time."""
+        self.schedule = self._schedules[data.round > 1]
         with self._noise(data):
             self._set_training()
             self.data = data

@@ -1,9 +1,9 @@
 """Steps over the data of a round: the order, the optimiser, the learning rate."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import count
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
 from ianvs.authoring.optimizers import Optimizer, build_optimizer, continue_from
-from ianvs.authoring.round_data import RoundData
+from ianvs.authoring.round_data import RoundData, sent
 from ianvs.authoring.single_values import observed_single_values
 from ianvs.base.errors import PluginError, require_known
 
@@ -37,9 +37,21 @@ class Schedule:
     iterations: int | None = None
     clip_norm: float | None = None
     clip_value: float | None = None
+    nesterov: bool = False
+    updates_per_batch: int = 1
 
     def __post_init__(self) -> None:
         require_known("decay", self.decay, DECAYS)
+        if self.nesterov and (self.optimizer != "sgd" or self.momentum <= 0):
+            raise PluginError(
+                "nesterov is a form of SGD's momentum: set `optimizer: sgd` and a `momentum` above 0.",
+                code="conflicting-keys",
+            )
+        if self.updates_per_batch < 1:
+            raise PluginError(
+                f"updates_per_batch is a number of steps, 1 or more; it can't be {self.updates_per_batch}.",
+                code="out-of-range",
+            )
         if not 0 <= self.warm_up <= 1:
             raise PluginError(
                 f"warm_up is the share of a round's steps, 0 to 1; it can't be {self.warm_up:g}.", code="out-of-range"
@@ -59,6 +71,17 @@ class Schedule:
         """The schedule of another stage of the round, of `epochs`; `iterations` in proportion."""
         steps = self.iterations and round(self.iterations * epochs / max(1, self.epochs))
         return replace(self, epochs=epochs, iterations=steps, **changes)
+
+    def of_first_round(self, changes: Mapping[str, Any]) -> "Schedule":
+        """The same with the values of `first_round`. Raises PluginError for what it can't take."""
+        names = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in changes.items():
+            require_known("option of first_round", name, names)
+            words = name in ("optimizer", "decay", "milestones")
+            if not words and (not isinstance(value, int | float) or isinstance(value, bool) != (name == "nesterov")):
+                raise PluginError(f"first_round's {name} can't be {value!r}: write a number.", code="refused-arguments")
+        given = {**changes, "milestones": tuple(changes.get("milestones", self.milestones))}
+        return replace(self, **given)
 
     @property
     def constant(self) -> bool:
@@ -94,7 +117,7 @@ def fit(
     """Minimise `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
 
     adjust: called between the backward pass and the step. after_step: called after it with the stored samples
-    x (B, ...), y (B,), the epoch and the step in it, counted from 0. Either is None if a method adds nothing.
+    x (B, ...), y (B,), the epoch and the batch in it, counted from 0. Either is None if a method adds nothing.
     earlier: the optimiser state of another round, to continue from. make: `build_optimizer`, or an equivalent.
     losses: receives the mean loss of each epoch, on the device; None saves its computation.
     A loss without a gradient takes no step, nor does a batch of one sample that batch normalisation can't normalise
@@ -105,6 +128,7 @@ def fit(
         [(list(some), rate) for some, rate in parameters],
         momentum=schedule.momentum,
         weight_decay=schedule.weight_decay,
+        nesterov=schedule.nesterov,
     )
     continue_from(optimizer, earlier)
     groups = [(group, group["lr"]) for group in optimizer.param_groups]
@@ -124,25 +148,28 @@ def fit(
                 for group, rate in groups:
                     group["lr"] = rate * factor
             done += 1
-            with observed_single_values() if len(y) == 1 else nullcontext() as single:
-                loss = loss_of(x, y)
-            if single:  # weights learned with statistics of batches: a step by running ones spoils them, or diverges
-                loss = loss.detach()
-            if loss.requires_grad:  # else a batch without any label, and a method that wants nothing of it
-                for parameter in trainable:  # what optimizer.zero_grad() does, without its 7 microseconds
-                    parameter.grad = None
-                loss.backward()  # type: ignore[no-untyped-call]
-                if adjust is not None:
-                    adjust(data)
-                if schedule.clip_norm is not None:
-                    clip_grad_norm_(trainable, schedule.clip_norm)
-                if schedule.clip_value is not None:
-                    clip_grad_value_(trainable, schedule.clip_value)
-                optimizer.step()
-                if losses is not None:
-                    epoch_losses.append(loss.detach())
-            if after_step is not None:
-                after_step(stored, y, epoch, step)
+            for update in range(schedule.updates_per_batch):
+                if update and data.views is not None:
+                    x = data.views(sent(stored, data.device))
+                with observed_single_values() if len(y) == 1 else nullcontext() as single:
+                    loss = loss_of(x, y)
+                if single:  # weights learned with statistics of batches: running ones spoil them, or it diverges
+                    loss = loss.detach()
+                if loss.requires_grad:  # else a batch without any label, and a method that wants nothing of it
+                    for parameter in trainable:  # what optimizer.zero_grad() does, without its 7 microseconds
+                        parameter.grad = None
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    if adjust is not None:
+                        adjust(data)
+                    if schedule.clip_norm is not None:
+                        clip_grad_norm_(trainable, schedule.clip_norm)
+                    if schedule.clip_value is not None:
+                        clip_grad_value_(trainable, schedule.clip_value)
+                    optimizer.step()
+                    if losses is not None:
+                        epoch_losses.append(loss.detach())
+                if after_step is not None:
+                    after_step(stored, y, epoch, step)
         if losses is not None and epoch_losses:
             losses.append(torch.stack(epoch_losses).mean())
         if progress is not None:

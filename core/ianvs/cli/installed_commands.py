@@ -15,6 +15,7 @@ from typing import Any
 
 import ianvs
 from ianvs.base.errors import IanvsError, closest, one_line, shown_path
+from ianvs.base.method_names import qualified
 from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, WIDTH, listed
 from ianvs.cli.parser import add_command
@@ -49,15 +50,12 @@ def _list(options: argparse.Namespace) -> int:
         hint = f" Did you mean '{meant}'?" if meant in KINDS else closest(meant, KINDS)
         raise IanvsError(f"unknown kind '{options.kind}'.{hint} There are: {', '.join(KINDS)}.", code="unknown-name")
     entries = listed(options.kind)
-    width = max(len(entry.name) for entry in entries)
-    by_url = ""
+    names = {entry.value: (qualified(entry.value) if entry.url else "") or entry.name for entry in entries}
+    width = max(map(len, names.values()))
     for entry in entries:
-        if entry.url and not by_url:
-            by_url = "; those with a `url` need that beside their name"
-            print("\nWith a `url`:")
-        origin = f" (package {entry.package})" if entry.package else f" (url: {entry.url})" if entry.url else ""
-        print(f"{entry.name:<{width}}  {entry.summary}{origin}")
-    print(f"\n`ianvs show NAME` tells more of one{by_url}.")
+        origin = f" (package {entry.package})" if entry.package else ""
+        print(f"{names[entry.value]:<{width}}  {entry.summary}{origin}")
+    print("\n`ianvs show NAME` tells more of one.")
     if options.kind == "metrics":
         from ianvs.exam.metrics.registry import unusable
 

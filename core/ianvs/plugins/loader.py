@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 from ianvs.base.entry_points import entries, installed, whose
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
+from ianvs.base.method_names import carried
 from ianvs.base.package import PACKAGE
 from ianvs.plugins.authors_files import add_folders, kept_files, package_spec, source_spec
 from ianvs.plugins.local_imports import import_folders, package_of
@@ -178,8 +179,11 @@ def _from_entry_point(name: str, group: str) -> Loaded:
     what = group.rpartition(".")[2].removesuffix("s")
     if name not in known:
         built_in = ", ".join(sorted(known)) or "none is installed"
+        of_kinds = [key for key, _ in carried()] if group == ENTRY_POINTS else []
+        several = [key for key in of_kinds if key.partition(".")[2] == name]
+        hint = f" There are {' and '.join(several)}." if several else closest(name, [*known, *of_kinds])
         raise PluginError(
-            f"'{name}' is not a built-in {what} ({built_in}).{closest(name, known)} Give the `url` of its file.",
+            f"'{name}' is not a built-in {what} ({built_in}).{hint} Give the `url` of its file.",
             code="unloadable-plugin",
         )
     try:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ianvs.base.errors import IanvsError, closest, one_line
+from ianvs.base.method_names import ALIASES, built_in, qualified
 from ianvs.base.package import shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, WIDTH, Entry, listed
 from ianvs.plugins.loader import cause, load
@@ -32,16 +33,18 @@ def shown(name: str, whole: bool = False) -> str:
         raise IanvsError(f"there is nothing called '{name}'.{hint}", code="unknown-name")
     at_length = found if whole else [entry for entry in found if not entry.url] or found[:1]
     blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]
-    if others := [f"{entry.name}, url: {entry.url}" for entry in found if entry not in at_length]:
+    if others := [qualified(entry.value) or entry.name for entry in found if entry not in at_length]:
         blocks.append(f"Also {'; '.join(others)}: `ianvs show {name} --all`.")
     return ("\n\n" if whole else "\n").join(blocks)
 
 
 def _by_alias(name: str) -> list[Entry]:
-    """A metric or a scenario by another of its names."""
+    """An algorithm, a metric or a scenario by another of its names."""
     from ianvs.exam.metrics.registry import find
     from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 
+    if method := built_in(name):
+        return [entry for entry in listed("algorithms") if (entry.name, entry.url or None) == method]
     metric, scenario = find(name), find_scenario(name)
     names = [metric.name if metric else "", scenario.names[0] if scenario else ""]
     return [entry for kind in ("metrics", "scenarios") for entry in listed(kind) if entry.name in names]
@@ -125,8 +128,10 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
     for base in bases if whole else ():
         yield f"  those of {base.__name__}:"
         yield from _doc(base)
-    url = f", url: {entry.url}" if entry.url else ""
-    yield f"  in an algorithm's yaml: {{type: basemodel, name: {entry.name}{url}}}"
+    name = (qualified(entry.value) if entry.url else "") or entry.name
+    yield f"  in an algorithm's yaml: {{type: basemodel, name: {name}}}"
+    if others := [f"{alias} ({source})" for alias, (target, source) in ALIASES.items() if target == entry.name]:
+        yield f"  also called: {'; '.join(others)}"
     yield f"  code: {entry.value}"
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue, Location, closest
+from ianvs.base.method_names import built_in
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
@@ -127,6 +128,11 @@ class ModuleSpec(PlacedSpec):
     value_places: Annotated[Mapping[str, tuple[Location, ...]], NoKey] = field(
         default_factory=dict, compare=False, repr=False
     )
+
+    def __post_init__(self) -> None:
+        if self.url is None and (found := built_in(self.name)) is not None:
+            for key, value in zip(("name", "url"), found, strict=True):
+                object.__setattr__(self, key, value)
 
     def placed(self, document: Document, path: Steps) -> Self:
         made = super().placed(document, path)

@@ -1,0 +1,96 @@
+"""Names under which built-in methods can be written in an algorithm's yaml without a `url`."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from ianvs.base.entry_points import installed
+from ianvs.base.package import PACKAGE
+
+GROUP = "ianvs.algorithms"
+
+ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "ER": ("Replay", "Chaudhry et al. 2019, arXiv 1902.10486"),
+        "experience replay": ("Replay", "Chaudhry et al. 2019, arXiv 1902.10486"),
+        "fine-tuning": ("Finetune", "Masana et al. 2022, arXiv 2010.15277 (FACIL)"),
+        "FT": ("Finetune", "Masana et al. 2022, arXiv 2010.15277 (FACIL)"),
+        "naive": ("Finetune", "Lomonaco et al. 2021, arXiv 2104.00405 (Avalanche)"),
+        "multi-task": ("Joint", "Caruana 1997"),
+        "A-GEM": ("AGEM", "Chaudhry et al. 2019, arXiv 1812.00420"),
+        "DER++": ("DERpp", "Buzzega et al. 2020, arXiv 2004.07211"),
+        "ER-ACE": ("ERACE", "Caccia et al. 2022, arXiv 2104.05025"),
+        "CWR*": ("CWRStar", "Lomonaco et al. 2020, arXiv 1907.03799"),
+        "UCIR": ("LUCIR", "Hou et al. 2019, as Douillard et al. 2020 call it"),
+        "RW": ("RWalk", "Chaudhry et al. 2018, arXiv 1801.10112"),
+        "dynamically expandable representation": ("DynamicER", "Yan et al. 2021, arXiv 2103.16788"),
+        "Deep SLDA": ("SLDA", "Hayes & Kanan 2020, arXiv 1909.01520"),
+        "ADAM": ("APER", "Zhou et al. 2023, arXiv 2303.07338, first version"),
+        "CODA-P": ("CODAPrompt", "Smith et al. 2023, arXiv 2211.13218"),
+        "MSP": ("MaxSoftmax", "Hendrycks & Gimpel 2017, arXiv 1610.02136"),
+        "ILOD": ("DetectionLwF", "Shmelkov et al. 2017, arXiv 1708.06977"),
+        "SeqFT": ("Sequential", "Wang et al. 2023, arXiv 2310.06762 (TRACE)"),
+    }
+)
+"""Names that papers use, with what they are called here and where they stand.
+
+Case, hyphens, underscores and blanks make no difference, here and in the built-in names: `iCaRL`, `O-LoRA`, `SD-LoRA`.
+"""
+
+
+def built_in(name: str) -> tuple[str, str | None] | None:
+    """What a yaml's `name` without `url` stands for.
+
+    Args:
+        name: A built-in name, in any spelling; one of ALIASES; or, of a method in a folder of its kind, that folder
+            before it: `language.EWC`, `segmentation.LwF`.
+
+    Returns:
+        (name, url) under which it is loaded, `url` None for an entry point; None if it is unknown or not unique.
+    """
+    points = installed(GROUP)
+    if name in points:
+        return name, None
+    if exact := [value for key, value in carried() if name in (key, key.partition(".")[2])]:
+        return _loaded(exact[0]) if len(exact) == 1 else None
+    folded = _folded(name)
+    wanted = {_folded(key): _folded(target) for key, (target, _) in ALIASES.items()}.get(folded, folded)
+    found: list[tuple[str, str | None]] = [(key, None) for key in points if _folded(key) == wanted]
+    found = found or [_loaded(value) for key, value in carried() if wanted in _spellings(key)]
+    return found[0] if len(found) == 1 else None
+
+
+def qualified(value: str) -> str:
+    """The shortest name of `built_in` for the class at `value`, "package.module:Class"; "" if it has none."""
+    names = [key for key, other in carried() if other == value]
+    short = [name.partition(".")[2] for name in names]
+    return next((name for name in (*short, *names) if (found := built_in(name)) and _loaded(value) == found), "")
+
+
+@lru_cache(maxsize=1)
+def carried() -> tuple[tuple[str, str], ...]:
+    """(kind.Class, "package.module:Class") of the methods in folders of a kind, such as language/ewc/basemodel.py."""
+    home = PACKAGE / "testalgorithms"
+    found = []
+    for file in sorted(home.glob("*/*/basemodel.py")):
+        path = file.relative_to(home).with_suffix("")
+        module = ".".join((PACKAGE.name, "testalgorithms", *path.parts))
+        for name in re.findall(
+            r"^class ([A-Za-z]\w*)\([^)]*Learner\b[^)]*\):", file.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            found.append((f"{path.parts[0]}.{name}", f"{module}:{name}"))
+    return tuple(found)
+
+
+def _spellings(key: str) -> tuple[str, str]:
+    return _folded(key), _folded(key.partition(".")[2])
+
+
+def _loaded(value: str) -> tuple[str, str | None]:
+    module, _, name = value.partition(":")
+    return name, module
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.casefold())
