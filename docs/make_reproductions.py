@@ -5,6 +5,7 @@ python docs/make_reproductions.py
 In the template stand, each as a paragraph of its own,
   {{ table JOB METRIC }}               published numbers beside ours, with verdicts, in percent
   {{ scores JOB METRIC METRIC ... }}   ours alone
+  {{ settings }}                       the settings of our yamls beside what their sources say, of sources.yaml
   {{ sources }}                        what the numbers in brackets mean; last
 Below each table stands what was run, where and when.
 """
@@ -12,7 +13,11 @@ Below each table stands what was run, where and when.
 import csv
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from ianvs.config.load import load_job
 from ianvs.config.spec import PublishedSpec
@@ -37,7 +42,12 @@ class _Page:
         self.numbers: dict[str, int] = {}  # of sources, in the order in which they are named
 
     def filled(self, template: str) -> str:
-        known: Mapping[str, Callable[..., str]] = {"table": self.table, "scores": self.scores, "sources": self.sources}
+        known: Mapping[str, Callable[..., str]] = {
+            "table": self.table,
+            "scores": self.scores,
+            "settings": settings_table,
+            "sources": self.sources,
+        }
 
         def made(found: re.Match[str]) -> str:
             word, *given = found[1].split()
@@ -81,6 +91,65 @@ class _Page:
         return "\n".join(f"{number}. {source}" for source, number in self.numbers.items())
 
 
+@dataclass(frozen=True)
+class SourceRow:
+    """One yaml beside its source.
+
+    Attributes:
+        file: Path of the yaml, from the root of the checkout.
+        source: Repository, commit and file, or the paper.
+        settings: What the source says, by the keys of our yamls.
+        differs: By key or subject, how the yaml differs and whether that matters.
+        ours: The yaml's own values, with those of the files that it names.
+    """
+
+    file: str
+    source: str
+    settings: Mapping[str, Any]
+    differs: Mapping[str, str]
+    ours: Mapping[str, Any]
+
+    @property
+    def unequal(self) -> list[str]:
+        """Keys that the yaml gives another value than the source."""
+        return [key for key, value in self.settings.items() if key in self.ours and self.ours[key] != value]
+
+
+def source_rows() -> list[SourceRow]:
+    """All rows of configs/reproductions/sources.yaml."""
+    rows = yaml.safe_load((CONFIGS / "sources.yaml").read_text(encoding="utf-8"))
+    return [
+        SourceRow(row["file"], row["source"], row["settings"], row.get("differs", {}), _hyperparameters(row["file"]))
+        for row in rows
+    ]
+
+
+def _hyperparameters(name: str) -> dict[str, Any]:
+    file = HERE.parent / name
+    [module] = yaml.safe_load(file.read_text(encoding="utf-8"))["algorithm"]["modules"]
+    pairs = {key: grid["values"] for entry in module["hyperparameters"] for key, grid in entry.items()}
+    constants: dict[str, Any] = {}
+    for other in pairs.pop("other_hyperparameters", ()):
+        constants |= yaml.safe_load((file.parent / other).read_text(encoding="utf-8"))
+    return constants | {key: values[0] for key, values in pairs.items()}
+
+
+def settings_table() -> str:
+    """A row for each yaml: its source, its settings, and each difference with whether it matters."""
+    lines = []
+    for row in source_rows():
+        given = {key: row.ours.get(key, value) for key, value in row.settings.items()}
+        told = [f"{key}: {text}" for key, text in row.differs.items()]
+        shown = ", ".join(f"{key} {_value(value)}" for key, value in given.items())
+        link = f"[{row.file.removeprefix('configs/reproductions/')}](../{row.file})"
+        lines.append([link, row.source, shown, "<br>".join(told) or NONE, "settings equal to the source, not run"])
+    return _lines(["yaml", "source", "settings", "what differs", "state"], lines)
+
+
+def _value(value: Any) -> str:
+    return str(value).replace("'", "").replace("|", "/")
+
+
 def _published(job: str) -> Mapping[str, Mapping[str, PublishedSpec]]:
     """By algorithm and metric, as the file of the job has it."""
     [file] = [file for file in CONFIGS.glob("*/*.yaml") if f"\n  name: {job}\n" in file.read_text(encoding="utf-8")]
@@ -115,8 +184,11 @@ def _shown(one: Summary, number: Callable[[float], str] = _percent) -> str:
 
 
 def _table(headings: list[str], lines: list[list[str]], jobs: list[str]) -> str:
-    table = [f"| {' | '.join(cells)} |" for cells in (headings, ["---"] * len(headings), *lines)]
-    return "\n".join([*table, "", *dict.fromkeys(map(_run, jobs))])
+    return "\n".join([_lines(headings, lines), "", *dict.fromkeys(map(_run, jobs))])
+
+
+def _lines(headings: list[str], lines: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, ["---"] * len(headings), *lines))
 
 
 def _run(job: str) -> str:
