@@ -37,6 +37,19 @@ class Segmentation(DataType):
     shows: ClassVar[str] = "label pictures"
     colours: ClassVar[Mapping[str, tuple[int, int, int]]] = LABELS.palette
 
+    def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
+        found = np.zeros((len(labels), classes), dtype=bool)
+        for row, mask in zip(found, labels, strict=True):
+            row[:] = np.bincount(np.asarray(mask).ravel(), minlength=IGNORED + 1)[:classes] > 0
+        return found
+
+    def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
+        if background is None:
+            return labels
+        kept = np.full(IGNORED + 1, background, dtype=np.uint8)
+        kept[[*classes, IGNORED]] = [*classes, IGNORED]
+        return kept[labels]
+
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         shape = (len(asked.positions), *asked.samples.y.shape[1:])
         return lambda found, where: _label_pictures(found, shape, classes, where)

@@ -80,6 +80,54 @@ def mean_iou_novel(record: EvaluationRecord) -> float:
     return _mean_over(record, [label for label in _asked(record) if label not in record.earlier])
 
 
+def _taught_mean(record: EvaluationRecord, first: bool | None) -> float:
+    """Mean IoU over taught classes: of the first round, of later ones, or of both. Pixels of others are not counted."""
+    if record.seen is None or record.seen_first is None or not record.seen:
+        return float("nan")
+    counts = record.confusion[list(record.seen)]
+    hits = counts[np.arange(len(counts)), list(record.seen)]
+    ious = ratio(hits, counts.sum(1) + counts[:, list(record.seen)].sum(0) - hits)
+    chosen = [first is None or (label in record.seen_first) == first for label in record.seen]
+    values = ious[chosen]
+    return mean(values[~np.isnan(values)])
+
+
+_CERMELLI = "Cermelli et al. 2020 (MiB, arXiv 2002.00718), section 4"
+
+
+@score_metric(
+    "mIoU_old",
+    pooled=True,
+    formula="mean_c IoU_c over the classes of the first round, the background with them; pixels of taught classes only",
+    source=_CERMELLI,
+)
+def mean_iou_old(record: EvaluationRecord) -> float:
+    """Mean intersection over union over the classes of the first round, in class-incremental segmentation."""
+    return _taught_mean(record, True)
+
+
+@score_metric(
+    "mIoU_new",
+    pooled=True,
+    formula="mean_c IoU_c over the classes of later rounds that were taught; pixels of taught classes only",
+    source=_CERMELLI,
+)
+def mean_iou_new(record: EvaluationRecord) -> float:
+    """Mean intersection over union over the classes of all rounds but the first; nan before the second."""
+    return _taught_mean(record, False)
+
+
+@score_metric(
+    "mIoU_taught",
+    pooled=True,
+    formula="mean_c IoU_c over all classes that were taught by then; pixels of taught classes only",
+    source=_CERMELLI,
+)
+def mean_iou_taught(record: EvaluationRecord) -> float:
+    """Mean intersection over union over all classes taught so far, in class-incremental segmentation."""
+    return _taught_mean(record, None)
+
+
 @score_metric(
     "per_class_IoU",
     formula="TP_c / (TP_c + FP_c + FN_c) for each class c of the test set's class list",

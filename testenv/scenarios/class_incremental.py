@@ -16,6 +16,7 @@ from ianvs.base.errors import closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
+from ianvs.testenv.scenarios.mask_rounds import mask_rounds
 
 NAME_LIMIT = 32  # characters of a round's name, which heads a column of the score matrix
 
@@ -38,6 +39,11 @@ class ByClasses(Scenario):
     of those with the same two, in their order, the first 60 % teach the superclass, the last 60 % the class (IIRC,
     Abdelsalam et al. 2021, and its code). tests: a test set is of "all" test samples (default), each asked once, or of
     those "containing" a class of its round, which hides false alarms elsewhere.
+
+    Masks: `background` names the class of all that is nothing else ("background" by default), which the first round
+    brings; in a round's masks every other class but its own is background, too. cut: "overlapping" (default): a round
+    is of all images with a pixel of its classes; "disjoint": of those without a class of a later round; "sequential":
+    of the same, and classes of earlier rounds keep their labels (Cermelli et al. 2020; Michieli & Zanuttigh 2019).
     """
 
     first: int | None = Field(None, ge=1)
@@ -45,7 +51,8 @@ class ByClasses(Scenario):
     round_classes: list[list[str | int]] | None = Field(None, min_length=1)
     class_order: list[str | int] | str | None = None
     order_seed: int | None = Field(None, ge=0)
-    cut: Literal["overlapping", "disjoint", "exclusive", "refined"] | None = None
+    cut: Literal["overlapping", "disjoint", "sequential", "exclusive", "refined"] | None = None
+    background: str | int | None = None
     tests: Literal["all", "containing"] | None = None
 
     @model_validator(mode="after")
@@ -71,6 +78,14 @@ class ByClasses(Scenario):
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
         """A round and a test set for each group of classes. scenario: what errors call it."""
         dataset, count = request.dataset, len(request.dataset.classes)
+        if dataset.kind == "segmentation" and isinstance(self, ClassIncremental) and not self.told:
+            return mask_rounds(self, request)
+        if self.background is not None:
+            refuse(request, "`background` is for masks, in class-incremental.", "background")
+        if self.cut == "sequential":
+            refuse(request, "`cut: sequential` is for masks, in class-incremental.", "cut")
+        if dataset.kind == "segmentation":
+            labels_required(request, scenario)
         held = request.data_type.membership(dataset.train.y, count)
         asked_of = request.data_type.membership(dataset.test.y, count)
         several = held is not None and asked_of is not None
@@ -169,7 +184,7 @@ class ByClasses(Scenario):
         if self.round_classes is not None:
             return self._listed_groups(request, self.round_classes)
         order = self.ordered_classes(request)
-        ends = np.cumsum(self._sizes(request, len(order))).tolist()
+        ends = np.cumsum(self.sizes_of(request, len(order))).tolist()
         return [tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
     def ordered_classes(self, request: ScenarioRequest) -> list[int]:
@@ -208,7 +223,7 @@ class ByClasses(Scenario):
             refuse(request, message, "round_classes")
         return groups
 
-    def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
+    def sizes_of(self, request: ScenarioRequest, count: int) -> list[int]:
         if self.sizes is not None:
             if sum(self.sizes) != count:
                 told = " + ".join(map(str, self.sizes))

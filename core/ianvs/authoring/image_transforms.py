@@ -221,3 +221,23 @@ class ImageAugmentation:
                     raise PluginError(f"augment's {transform.key}: {error}.", code="refused-arguments") from error
             self._built[size] = built
         return self._built[size]
+
+
+def draw_crop(x: Tensor, y: Tensor, scale: Sequence[float], generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A random resized crop of each image and of its mask, of the same size as before.
+
+    Args:
+        x: (B, C, H, W) images.
+        y: (B, H, W) masks, whose values are not mixed.
+        scale: Least and most share of the area.
+        generator: Draws the seed of this call.
+    """
+    v2, size = _v2(), [x.shape[2], x.shape[3]]
+    draw, exact = import_module("torchvision.transforms").RandomResizedCrop.get_params, v2.InterpolationMode.NEAREST
+    images, masks = [], []
+    with seeded(int(torch.randint(2**62, (1,), generator=generator)), x.device):
+        for image, mask in zip(x, y[:, None], strict=True):
+            box = draw(image, list(scale), [3 / 4, 4 / 3])  # top, left, height, width
+            images.append(v2.functional.resized_crop(image, *box, size=size, antialias=True))
+            masks.append(v2.functional.resized_crop(mask, *box, size=size, interpolation=exact)[0])
+    return torch.stack(images), torch.stack(masks)

@@ -16,7 +16,8 @@ from ianvs.authoring.round_data import RoundData, sent
 from ianvs.authoring.single_values import observed_single_values
 from ianvs.base.errors import PluginError, require_known
 
-DECAYS = ("none", "cosine")
+DECAYS = ("none", "cosine", "poly")
+POWER = 0.9  # of "poly", as in DeepLab
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class Schedule:
             return factor * (step + 1) / (rising + 1)
         if self.decay == "cosine":
             factor *= 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, steps - rising)))
+        elif self.decay == "poly":
+            factor *= (1 - (step - rising) / max(1.0, steps - rising)) ** POWER
         return factor
 
 

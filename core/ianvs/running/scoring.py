@@ -219,6 +219,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         hierarchy=records[0].hierarchy,
         seen=records[0].seen,
         seen_before=records[0].seen_before,
+        seen_first=records[0].seen_first,
     )
     where = joined([record.positions for record in records])
     return found if where is None else replace(PartialRecord.of(found, np.argsort(where)), positions=None)
@@ -268,6 +269,7 @@ class _Known:
             unseen=_unseen(record, j, self.truth[sheet], rounds),
             seen=_taught(record, rounds),
             seen_before=_taught(record, max(rounds - 1, 0)),
+            seen_first=_taught(record, 1),
             test=record.tests[j],
             tests=record.tests,
             questions=self.said[sheet] if self.said else None,

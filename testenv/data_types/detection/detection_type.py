@@ -56,7 +56,7 @@ class Detection(DataType):
             row[label["labels"]] = True
         return found
 
-    def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
+    def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
         offsets, columns = _flat(labels)
         taught = np.isin(columns["labels"], classes)
         offsets = np.concatenate([[0], np.cumsum(taught)])[offsets]

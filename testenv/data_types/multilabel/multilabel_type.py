@@ -62,7 +62,7 @@ class Multilabel(DataType):
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
         return labels.astype(bool)
 
-    def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
+    def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
         return labels * np.isin(np.arange(labels.shape[1]), classes).astype(np.uint8)
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:

@@ -55,8 +55,11 @@ class DataType:
         """(N, C) which classes each label is about, where it may be several; None: it is of one, or of none."""
         return None
 
-    def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
-        """What is left of `told` labels when only `classes` are taught; only where `membership` says something."""
+    def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
+        """What is left of `told` labels when only `classes` are taught; only where `membership` says something.
+
+        background: of masks, the class that all other pixels get.
+        """
         return labels
 
     def told(self, labels: NDArray[Any]) -> NDArray[Any]:

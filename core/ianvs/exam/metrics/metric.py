@@ -39,7 +39,7 @@ class EvaluationRecord:
     unseen: (N,) bool, samples of what had not been taught by then, of which -1 in y_pred is the right answer; None: the
     exam has no such answer.
     seen: class indices that were taught by then, ascending; None: no classes arrive over time. seen_before: those that
-    rounds before the last one taught.
+    rounds before the last one taught. seen_first: those of the first round.
     positions: (N,) which of the samples that were asked each is, where test sets share samples; else None.
     test, tests: the name of the test set, and those of all. questions: of conversations what users said, as y_true.
     hierarchy: a tree over the classes, as (node, its parent) of each node but the root; None: the dataset has none.
@@ -57,6 +57,7 @@ class EvaluationRecord:
     unseen: NDArray[np.bool_] | None = None
     seen: tuple[int, ...] | None = None
     seen_before: tuple[int, ...] | None = None
+    seen_first: tuple[int, ...] | None = None
     positions: NDArray[np.int64] | None = None
     hierarchy: ClassTree | None = None
     test: str = ""

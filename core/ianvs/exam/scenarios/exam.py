@@ -41,7 +41,8 @@ class Round:
     The order of `classes` is that of the domain's own class list, where it has one.
     labels: (len(train),) int64, what a learner is told instead of the dataset's labels: wrong ones where labels are
     noisy, -1 where a label is withheld; None: the dataset's own. limited: of a label, which may be of several classes,
-    only what is of `classes` is told.
+    only what is of `classes` is told, or of `shown_classes` where these are others. background: the class that pixels
+    of other classes get in masks; None: these are no masks.
     """
 
     name: str
@@ -50,6 +51,8 @@ class Round:
     transform: Transform | None = None
     labels: NDArray[np.int64] | None = None
     limited: bool = False
+    shown_classes: tuple[int, ...] | None = None
+    background: int | None = None
 
 
 @dataclass(frozen=True)

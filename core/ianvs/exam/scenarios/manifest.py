@@ -38,11 +38,14 @@ class _Part(Options):
 class _Round(_Part):
     """samples: names of training samples. labels: class indices, -1 where withheld; None: the dataset's own.
 
-    limited: of a label only what is of the round's classes is told.
+    limited: of a label only what is of the round's classes is told, or of `shown_classes`. background: the class of all
+    other pixels in masks.
     """
 
     labels: list[int] | None = None
     limited: bool = False
+    shown_classes: list[str] | None = None
+    background: str | None = None
 
 
 class _TestSet(_Part):
@@ -104,12 +107,19 @@ def manifest(exam: Exam) -> dict[str, object]:
             part(r, train[r.train])
             | {"labels": None if r.labels is None else r.labels.tolist()}
             | ({"limited": True} if r.limited else {})
+            | _of_masks(r, dataset.classes)
             for r in exam.rounds
         ],
         "tests": [
             part(t, test[t.test]) | {"adapt": None if t.adapt is None else train[t.adapt].tolist()} for t in exam.tests
         ],
     }
+
+
+def _of_masks(round_: Round, names: tuple[str, ...]) -> dict[str, object]:
+    shown, background = round_.shown_classes, round_.background
+    found: dict[str, object] = {} if shown is None else {"shown_classes": [names[index] for index in shown]}
+    return found if background is None else found | {"background": names[background]}
 
 
 def save_manifest(exam: Exam, path: Path) -> None:
@@ -167,12 +177,13 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
     train, test = _where(dataset.train), _where(dataset.test)
     index = {name: position for position, name in enumerate(dataset.classes)}
 
-    def read(of: _Part, where: Mapping[str, int]) -> tuple[str, Positions, tuple[int, ...], Transform | None]:
-        positions = _positions(where, of.samples)
-        unknown = [name for name in of.classes if name not in index]
-        if unknown:
+    def indices(names: Sequence[str]) -> tuple[int, ...]:
+        if unknown := [name for name in names if name not in index]:
             raise DataError(f"{dataset.name} has no class {one_line(unknown, 3)}.", code="unknown-class")
-        return of.name, positions, tuple(index[name] for name in of.classes), _transform_of(of.transform)
+        return tuple(index[name] for name in names)
+
+    def read(of: _Part, where: Mapping[str, int]) -> tuple[str, Positions, tuple[int, ...], Transform | None]:
+        return of.name, _positions(where, of.samples), indices(of.classes), _transform_of(of.transform)
 
     def told(of: _Round) -> NDArray[np.int64] | None:
         if of.labels is None:
@@ -186,7 +197,9 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
     tests: list[TestSet] = []
     try:
         for r in said.rounds:
-            rounds.append(Round(*read(r, train), told(r), r.limited))
+            shown = None if r.shown_classes is None else indices(r.shown_classes)
+            background = None if r.background is None else indices([r.background])[0]
+            rounds.append(Round(*read(r, train), told(r), r.limited, shown, background))
         for t in said.tests:
             tests.append(TestSet(*read(t, test), None if t.adapt is None else _positions(train, t.adapt)))
     except DataError as error:

@@ -95,7 +95,7 @@ class DataFeed:
         for round_ in exam.rounds:
             kept, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
             labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
-            if round_.limited:
+            if round_.limited and round_.background is None:
                 labels = self._type.limited(self._train.y[kept], round_.classes)
             self._kept.append(Part(self._train, kept, round_.transform, labels))
             self._held_out.append(held_out)
@@ -107,15 +107,25 @@ class DataFeed:
 
     def round(self, index: int, share: Share = ALL, skew: float | None = None) -> Handout:
         """What is taught in round `index`, whole or a share of it."""
-        part = self._shared(self._kept[index - 1], share, skew, index)
+        part = self._shared(self._of_round(index), share, skew, index)
         return self._view((part,), f"round {index}", self._passes)
+
+    def _of_round(self, index: int, positions: NDArray[np.int64] | None = None) -> Part:
+        """Round `index`, or other `positions`, as it is told. Masks are limited only now: all at once are too large."""
+        part, round_ = self._kept[index - 1], self._exam.rounds[index - 1]
+        if positions is not None:
+            part = Part(part.samples, positions, part.transform)
+        if round_.background is None:
+            return part
+        shown = round_.classes if round_.shown_classes is None else round_.shown_classes
+        return replace(part, labels=self._type.limited(self._train.y[part.positions], shown, round_.background))
 
     def rounds(self, first: int, last: int, share: Share = ALL, skew: float | None = None) -> Handout:
         """Rounds `first` to `last` as one, for who is above the rules: none is for it but that of hidden labels.
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
-        kept = list(enumerate(self._kept[first - 1 : last], start=first))
+        kept = [(index, self._of_round(index)) for index in range(first, last + 1)]
         if any(round_.limited for round_ in self._exam.rounds[first - 1 : last]) and first != last:
             kept = [(last, self._whole(first, last))]  # a sample comes once, with all that was taught of it
         parts = tuple(self._shared(part, share, skew, index) for index, part in kept)
@@ -127,12 +137,14 @@ class DataFeed:
     def _whole(self, first: int, last: int) -> Part:
         positions = np.unique(np.concatenate([part.positions for part in self._kept[first - 1 : last]]))
         classes = tuple(sorted({c for round_ in self._exam.rounds[first - 1 : last] for c in round_.classes}))
-        labels = self._type.limited(self._train.y[positions], classes)
+        background = self._exam.rounds[last - 1].background
+        more = () if background is None else (background,)
+        labels = self._type.limited(self._train.y[positions], classes, *more)
         return replace(self._kept[last - 1], positions=positions, labels=labels)
 
     def past_rounds(self, last: int) -> list[Handout]:
         """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
-        return [self._view((self._kept[k - 1],), f"round {k}", None) for k in range(1, last + 1)]
+        return [self._view((self._of_round(k),), f"round {k}", None) for k in range(1, last + 1)]
 
     def held_out(self, index: int) -> NDArray[np.int64]:
         """Positions in `dataset.train` of the part of round `index` that is not trained on."""
@@ -143,8 +155,7 @@ class DataFeed:
         positions = self._held_out[index - 1]
         if not len(positions) or self.streams:
             return None
-        part = Part(self._train, positions, self._exam.rounds[index - 1].transform)
-        return self._view((part,), f"round {index}", None)
+        return self._view((self._of_round(index, positions),), f"round {index}", None)
 
     def chunks(self, index: int) -> tuple[Chunk, ...]:
         """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
