@@ -90,7 +90,12 @@ class DenseLearner(TorchLearner):
                 outputs = interpolate(outputs, x.shape[2:], mode="bilinear")
             return outputs.argmax(1).to(torch.uint8)
 
-        return self.each(x, answer).cpu().numpy().astype(np.uint8)
+        found = self.each(x, answer).cpu().numpy().astype(np.uint8)
+        self.network.stages = []
+        return found
+
+    def after_round(self, data):
+        self.network.stages = []
 
     def state(self):
         return {**super().state(), "background": self.background, "old": self.old}

@@ -66,11 +66,13 @@ class Merged(Adapted):
     @contextmanager
     def unchanged(self):
         """What is merged within is undone afterwards, so that no examination changes the learner."""
+        ended = self.ended
         self.remember()
         before = [(p, p.data) for one in (self.adapters, self.kept) for p in one.parameters()]
         try:
             yield
         finally:
+            self.ended = ended
             for p, values in before:
                 p.data = values
 

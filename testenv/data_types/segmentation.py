@@ -48,7 +48,8 @@ class Segmentation(DataType):
             return labels
         kept = np.full(IGNORED + 1, background, dtype=np.uint8)
         kept[[*classes, IGNORED]] = [*classes, IGNORED]
-        return kept[labels]
+        limited: NDArray[np.uint8] = kept[labels]
+        return limited
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         shape = (len(asked.positions), *asked.samples.y.shape[1:])

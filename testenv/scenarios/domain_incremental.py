@@ -172,7 +172,9 @@ class DomainIncremental(Scenario):
     def _whole_rounds(self, request: ScenarioRequest) -> Exam:
         if self.class_groups is not None:
             rounds, order, seed = self.class_groups, self.class_order, self.order_seed
-            return GroupedClasses(rounds=rounds, first=None, class_order=order, order_seed=seed).build(request)
+            return GroupedClasses(
+                rounds=rounds, first=None, sizes=None, round_classes=None, class_order=order, order_seed=seed
+            ).build(request)
         if self.rotation is not None:
             if request.dataset.train.x.ndim != 4:
                 refuse(request, "`rotation` needs pictures; these samples are none.", "rotation")

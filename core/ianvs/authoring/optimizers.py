@@ -130,7 +130,7 @@ class OptimizerMaker:
         self._optimizer: Optimizer | None = None
 
     def __call__(
-        self, name: str, parameters: Sequence[tuple[Iterable[nn.Parameter], float]], **options: float
+        self, name: str, parameters: Sequence[tuple[Iterable[nn.Parameter], float]], **options: Any
     ) -> Optimizer:
         """What was returned before may be changed by this."""
         pairs = [(list(some), rate) for some, rate in parameters]

@@ -13,7 +13,8 @@ Left open by the paper, taken from there:
 - what is looked for first is by the cosine to means of features with the first copy, and the answer adds the softmax
   of T of these cosines; four looks at most: `replace_fc`, `_eval_cnn`.
 
-Theirs merges after each step and once more for each block of each forward pass (backbone/vit_mos.py:348-390), ours
+Theirs merges after each step and once more for each block of each forward pass (backbone/vit_mos.py:348-390), as
+`merge: layer` does (tests/unit/testalgorithms/test_mos_released.py); what is held to the paper here is `merge: step`,
 once after each step.
 """
 
@@ -120,7 +121,7 @@ def seen(learner):
 SLIPS = [
     Mutant("factor", "p.lerp_(mean, self.merging)", "p.lerp_(mean, 0.2)"),
     Mutant("order of rounds", "torch.stack(same).mean(0)", "same[-1].clone()"),
-    Mutant("order of rounds", "body.by_round(x)[:, 0])", "body.by_round(x)[:, -1])"),
+    Mutant("order of rounds", "body.encoded(body.kept[0], 0, x))", "body.encoded(body.kept[-1], 0, x))"),
     Mutant("factor", "self.contrast * cross_entropy", "cross_entropy"),
     Mutant("factor", "M @ M.T / CLOSE", "M @ M.T"),
     Mutant("what is kept apart", "torch.cat([self.means.to(f), f])", "f"),

@@ -10,7 +10,7 @@ from tests.jobs import write_job
 from tests.nightly.jobs import made_up_layouts as layouts
 
 CONFIGS = Path(__file__).parents[3] / "configs" / "reproductions"
-TINY = {"epochs": 1, "batch_size": 16, "image_size": 16}
+TINY = {"epochs": 1, "batch_size": 16, "dataset.image_size": 16}
 VIT = {
     **TINY,
     "network": "vit",
@@ -18,7 +18,7 @@ VIT = {
     "download": False,
     "preprocess": {"resize": 9, "crop": 8, "scale": "unit"},
 }
-DENSE = {**TINY, "network": "erfnet_narrow", "first_round": {"learning_rate": 0.01}, "image_size": 32}
+DENSE = {**TINY, "network": "erfnet_narrow", "first_round": {"learning_rate": 0.01}, "dataset.image_size": 32}
 
 TABLES = {
     "imagenet_r_ease": (
@@ -51,17 +51,17 @@ TABLES = {
         "vit_domainnet",
         layouts.domainnet,
         "inflora",
-        {**VIT, "scenario.first": 69, "scenario.rounds": 2, "rank": 2, "rounds": 2, "image_size": 12},
+        {**VIT, "scenario.first": 69, "scenario.rounds": 2, "rank": 2, "rounds": 2, "dataset.image_size": 12},
     ),
     "domainnet_sd_lora": (
         "vit_domainnet",
         layouts.domainnet,
         "sd_lora",
-        {**VIT, "scenario.first": 69, "scenario.rounds": 2, "rank": 2, "image_size": 12},
+        {**VIT, "scenario.first": 69, "scenario.rounds": 2, "rank": 2, "dataset.image_size": 12},
     ),
     "voc_15_1_mib": ("voc_15_1", layouts.voc, "mib", {**DENSE, "scenario.rounds": 2}),
     "voc_15_1_plop": ("voc_15_1", layouts.voc, "plop", {**DENSE, "scenario.rounds": 2}),
-    "ade_100_10": ("ade_100_10", layouts.ade, "finetune", {**DENSE, "scenario.rounds": 2, "image_size": 16}),
+    "ade_100_10": ("ade_100_10", layouts.ade, "finetune", {**DENSE, "scenario.rounds": 2, "dataset.image_size": 16}),
     "vtab_ease": (
         "vit_vtab",
         lambda root: layouts.class_folders(root, 50),
@@ -77,7 +77,7 @@ TABLES = {
             "weights": None,
             "download": False,
             "preprocess": VIT["preprocess"],
-            "image_size": 16,
+            "dataset.image_size": 16,
             "scenario.rounds": 2,
         },
     ),
@@ -111,7 +111,7 @@ def test_a_table_validates_as_it_is_and_two_rounds_of_it_run(table, tmp_path):
     data.mkdir()
     made(data)
     job = only(CONFIGS / folder / "benchmarkingjob.yaml", algorithm, tmp_path)
-    size = {"image_size": changes["image_size"]} if "image_size" in changes else {}
+    size = {"dataset.image_size": changes["dataset.image_size"]} if "dataset.image_size" in changes else {}
     free = {key: changes[key] for key in ("weights", "download", "network") if key in changes}
     api.validate(job, root=data, settings={**size, **free})
     exam = next(iter(api.exams(job, root=data, settings=size).values()))
