@@ -38,7 +38,7 @@ def domainnet(root: Path, classes: int = 345) -> None:
 
 
 def voc(root: Path, classes: int = 20, images: int = 2) -> None:
-    """JPEGImages, SegmentationClassAug and splits, whose lines begin with a slash."""
+    """JPEGImages, SegmentationClassAug and splits, whose lines have lost the slashes that they begin with (see the job)."""
     for part, count in (("train_aug", images), ("val", 1)):
         rows = []
         for number in range(1, classes + 1):
@@ -49,7 +49,7 @@ def voc(root: Path, classes: int = 20, images: int = 2) -> None:
                 mask[4:20, 4:20], mask[4:20, 20:22] = number, 255
                 (root / "SegmentationClassAug").mkdir(exist_ok=True)
                 Image.fromarray(mask).save(root / "SegmentationClassAug" / f"{name}.png")
-                rows.append(f"/JPEGImages/{name}.jpg /SegmentationClassAug/{name}.png")
+                rows.append(f"JPEGImages/{name}.jpg SegmentationClassAug/{name}.png")
         (root / "splits").mkdir(exist_ok=True)
         (root / "splits" / f"{part}.txt").write_text("\n".join(rows) + "\n")
 
