@@ -38,7 +38,7 @@ def domainnet(root: Path, classes: int = 345) -> None:
 
 
 def voc(root: Path, classes: int = 20, images: int = 2) -> None:
-    """JPEGImages, SegmentationClassAug and splits, whose lines have lost the slashes that they begin with (see the job)."""
+    """JPEGImages, SegmentationClassAug and splits, without the slashes that their paths begin with (see the job)."""
     for part, count in (("train_aug", images), ("val", 1)):
         rows = []
         for number in range(1, classes + 1):
