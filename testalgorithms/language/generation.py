@@ -1,24 +1,70 @@
-"""Greedy replies to conversations, turn by turn, in batches."""
+"""Replies to conversations, turn by turn, in batches; greedy, or drawn."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+from ianvs.base.errors import PluginError
+from ianvs.testalgorithms.language.chat_template import ChatTemplate
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded
+from ianvs.testalgorithms.language.numbers import at_least, within
+from ianvs.testalgorithms.language.source_target import with_end
 
 Own = Callable[[Sequence[int]], list[list[int]]]
 Written = Callable[[Sequence[Encoded], Own], Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class Replying:
+    """How replies are written.
+
+    Attributes:
+        max_new_tokens: The longest reply.
+        batch_size: Conversations that are replied to at once.
+        temperature: 0 takes the most probable token; above, tokens are drawn from logits divided by it.
+        top_p: Tokens are drawn from the fewest that have this probability together.
+        stop_strings: Texts that end a reply, and are no part of it.
+    """
+
+    max_new_tokens: int
+    batch_size: int = 32
+    temperature: float = 0.0
+    top_p: float = 1.0
+    stop_strings: str | Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        at_least(1, max_new_tokens=self.max_new_tokens, generation_batch=self.batch_size)
+        within(0, float("inf"), temperature=self.temperature)
+        within(0, 1, top_p=self.top_p)
+        if self.top_p < 1 and not self.temperature:
+            raise PluginError(
+                f"top_p is {self.top_p:g}, and temperature 0 draws no tokens. Set a temperature, or take top_p out.",
+                code="conflicting-keys",
+            )
+        if not all(isinstance(one, str) and one for one in self.stops):
+            raise PluginError(
+                f"stop_strings is {self.stop_strings!r}; it is a text, or a list of texts.", code="wrong-type"
+            )
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        return (self.stop_strings,) if isinstance(self.stop_strings, str) else tuple(self.stop_strings)
+
+    def until_stop(self, text: str) -> str:
+        """The part of a reply before the first of `stop_strings`."""
+        ends = [at for one in self.stops if (at := text.find(one)) >= 0]
+        return text[: min(ends)].strip() if ends else text
 
 
 def reply(
     network: Any,
     template: ChatTemplate,
     conversations: Sequence[Conversation],
+    replying: Replying,
     *,
-    max_new_tokens: int,
-    batch_size: int,
     window: int | None = None,
     written: Written | None = None,
 ) -> list[list[str | None]]:
@@ -36,7 +82,7 @@ def reply(
                 continue
             history = [text for text in replies[i] if text is not None]
             prompt = template.asked(conversation, history) if len(history) == turn else None
-            if not prompt or (window is not None and len(prompt) + max_new_tokens > window):
+            if not prompt or (window is not None and len(prompt) + replying.max_new_tokens > window):
                 replies[i].append(None)
             else:
                 prompts.append((i, prompt))
@@ -45,21 +91,21 @@ def reply(
 
         def own(chosen: Sequence[int], asked: Sequence[Encoded] = tuple(asked)) -> list[list[int]]:
             said: list[list[int]] = []
-            for start in range(0, len(chosen), batch_size):
-                part = [asked[number] for number in chosen[start : start + batch_size]]
-                said += generate(network, template, part, max_new_tokens)
+            for start in range(0, len(chosen), replying.batch_size):
+                part = [asked[number] for number in chosen[start : start + replying.batch_size]]
+                said += generate(network, template, part, replying)
             return [template.ended(tokens) for tokens in said]
 
         said = own(range(len(asked))) if written is None else written(asked, own)
         for (i, _), tokens in zip(prompts, said, strict=True):
-            replies[i].append(template.text(tokens))
+            replies[i].append(replying.until_stop(template.text(tokens)))
     return replies
 
 
 def generate(
-    network: Any, template: ChatTemplate, prompts: Sequence[Encoded | Sequence[int]], max_new_tokens: int
+    network: Any, template: ChatTemplate, prompts: Sequence[Encoded | Sequence[int]], replying: Replying
 ) -> list[list[int]]:
-    """The most probable next token, one after the other, of every prompt until its end mark; prompts are left out.
+    """One token after the other, of every prompt until its end mark; prompts are left out.
 
     Prompts are padded on the left, so that the last token of each is where the model goes on: padded on the right, a
     reply would be continued after the padding. Padding is masked, and positions count from each prompt's first token.
@@ -68,21 +114,33 @@ def generate(
 
     asked = [one if isinstance(one, Encoded) else Encoded(tuple(one), ()) for one in prompts]
     pictures = [picture for one in asked for picture in one.pictures]
-    length = max(map(len, asked))
-    tokens = torch.tensor([[template.pad] * (length - len(one)) + [*one.tokens] for one in asked])
-    seen = torch.tensor([[0] * (length - len(one)) + [1] * len(one) for one in asked])
+    both = network.config.is_encoder_decoder  # a decoder of its own begins after a mark, not after the prompt
+    given = [with_end(one.tokens, template.tokenizer.eos_token_id) if both else one.tokens for one in asked]
+    length = max(map(len, given))
+    tokens = torch.tensor([[template.pad] * (length - len(one)) + [*one] for one in given])
+    seen = torch.tensor([[0] * (length - len(one)) + [1] * len(one) for one in given])
     device = next(network.parameters()).device
-    # What a model's own configuration asks for, such as a penalty for repetition, would not be greedy.
+    drawn = {"temperature": replying.temperature, "top_p": replying.top_p, "top_k": 0} if replying.temperature else {}
+    ends = {"stop_strings": list(replying.stops)} if replying.stops else {}
+    start = {"decoder_start_token_id": network.config.decoder_start_token_id} if both else {}
+    # What a model's own configuration asks for, such as a penalty for repetition, is not taken over.
     plain = GenerationConfig(  # type: ignore[no-untyped-call]
-        do_sample=False,
+        do_sample=bool(replying.temperature),
         num_beams=1,
-        max_new_tokens=max_new_tokens,
+        max_new_tokens=replying.max_new_tokens,
         eos_token_id=list(template.stops),
         pad_token_id=template.pad,
         use_cache=True,
+        **drawn,
+        **ends,
+        **start,
     )
     shown = {"pixel_values": template.sight.pixels(pictures).to(device)} if pictures and template.sight else {}
     said: Tensor = network.generate(
-        input_ids=tokens.to(device), attention_mask=seen.to(device), generation_config=plain, **shown
+        input_ids=tokens.to(device),
+        attention_mask=seen.to(device),
+        generation_config=plain,
+        **({"tokenizer": template.tokenizer} if ends else {}),
+        **shown,
     )
-    return said[:, length:].tolist()
+    return said[:, 1 if both else length :].tolist()

@@ -16,24 +16,27 @@ from ianvs.base.seeding import stream_seed
 from ianvs.base.types import Measure
 from ianvs.plugins.contract import Generation
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate, split_by_tokens
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
+from ianvs.testalgorithms.language.chat_template import ChatTemplate
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded, conversations_of, texts_of
 from ianvs.testalgorithms.language.general_ability import GeneralAbility
-from ianvs.testalgorithms.language.generation import Own, Written, reply
-from ianvs.testalgorithms.language.lengths import Lengths
+from ianvs.testalgorithms.language.generation import Replying, reply
+from ianvs.testalgorithms.language.lengths import Lengths, remark_of_rounds
+from ianvs.testalgorithms.language.model_check import check_model
 from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.models import (
     build_model,
-    check_model,
     load_model,
-    load_tokenizer,
     recompute_activations,
+    remark_of_adapter,
     save_model,
     sight_of,
 )
 from ianvs.testalgorithms.language.numbers import above, at_least
-from ianvs.testalgorithms.language.served import adapter_of, digest_of_weights, require_servable
+from ianvs.testalgorithms.language.probes import require_apart
+from ianvs.testalgorithms.language.served import require_servable, written_by
 from ianvs.testalgorithms.language.sight import is_projector, require_sight, shelved, unshelved
-from ianvs.testalgorithms.language.teacher_forced import teacher_forced
+from ianvs.testalgorithms.language.source_target import pairs
+from ianvs.testalgorithms.language.teacher_forced import of_whole
 from ianvs.testalgorithms.language.tuning_loop import Descent
 
 PICTURES = "pictures"  # of those that a method keeps, in the folder of a model
@@ -52,14 +55,17 @@ class LanguageLearner:
     `heads`, and a tokenizer of `vocabulary` tokens merged from the text of the first round); a folder, a GGUF file, or
     an installed package that carries one; else a name on Hugging Face, with `revision`, `download` (else only what is
     on this machine), and `trust_remote_code` (runs the model author's code).
-    tuning: "full", "lora" or "moelora" (with `experts`); `lora_r`, `lora_alpha`, `lora_dropout`, `target_modules`.
+    tuning: "full", "lora" or "moelora" (with `experts`); `lora_r`, `lora_alpha`, `lora_dropout`, `target_modules`,
+    `target_parameters` (weights that are no modules, such as experts.gate_up_proj; with all-linear, those of experts by
+    themselves), `use_dora`, `use_rslora`. chat_template: a file in the place of the model's own template.
     batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
     rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in
     bfloat16. checkpointing: recompute activations. quantize: "none", or "4bit" for the frozen base under an adapter
     (QLoRA). device_map: "auto" shares a model out to all cards, with accelerate. attention: "eager", "sdpa" or
     "flash_attention_2" (a card, and the package flash-attn); else what transformers takes. packing: lay a batch's
     conversations in one row, without padding, kept apart by their positions; the same steps.
-    max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
+    max_new_tokens: longest reply. generation_batch: conversations that are replied to at once. Replies are greedy, or
+    drawn at a `temperature` above 0, from the `top_p` likeliest; they end before any of `stop_strings`, too.
     Of a base model that sees, "tiny-vision" (or "tiny-vision-stand-in"), or a LLaVA of transformers: projector: "tuned"
     with `projector_learning_rate`, or "frozen". vision, its tower: "frozen", or "tuned". tuning: of its language part.
     general_tasks: tasks of lm-eval that show what else the model can do, measured before training and after each round,
@@ -83,6 +89,10 @@ class LanguageLearner:
         lora_alpha: float = 32,
         lora_dropout: float = 0.0,
         target_modules: str | Sequence[str] = "all-linear",
+        target_parameters: Sequence[str] | None = None,
+        use_dora: bool = False,
+        use_rslora: bool = False,
+        chat_template: str | None = None,
         experts: int = 4,
         vocabulary: int = 512,
         width: int = 128,
@@ -104,6 +114,9 @@ class LanguageLearner:
         packing: bool = False,
         max_new_tokens: int = 64,
         generation_batch: int = 32,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        stop_strings: str | Sequence[str] = (),
         projector: str = "tuned",
         projector_learning_rate: float = 2e-5,
         vision: str = "frozen",
@@ -113,15 +126,13 @@ class LanguageLearner:
         given = locals()
         self.options = ModelOptions(**{field.name: given[field.name] for field in fields(ModelOptions)})
         self.descent = Descent(**{field.name: given[field.name] for field in fields(Descent)})
-        at_least(1, max_new_tokens=max_new_tokens, generation_batch=generation_batch)
+        self.replying = Replying(max_new_tokens, generation_batch, temperature, top_p, stop_strings)
         above(0, projector_learning_rate=projector_learning_rate)
         self.projector_learning_rate = projector_learning_rate
         at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length = max_length
         self.lengths = Lengths(max_length)
         self.checkpointing, self.packing = checkpointing, packing
-        self.max_new_tokens = max_new_tokens
-        self.generation_batch = generation_batch
         self.general = GeneralAbility(general_tasks, general_limit)
         self._tokenizer: Any = None
         self._built = False
@@ -177,20 +188,12 @@ class LanguageLearner:
                 "its answer are one as {'prompt': ..., 'answer': ...}.",
                 code="refused-arguments",
             )
-        check_model(self.options)
+        check_model(self.options, self.replying.batch_size)
         self.general.check()
-        rounds = [conversations_of(*one) for one in conversations or ()]
-        tokenizer = load_tokenizer(self.options, texts_of(rounds[0])) if rounds else None
-        sight = None if tokenizer is None else sight_of(self.options, tokenizer)
         if server is not None:
-            require_servable(self.options, server, sees=sight is not None, why_not=self.unservable)
-        if tokenizer is None:
-            return ""
-        lengths, template = Lengths(self.max_length), ChatTemplate(tokenizer, sight=sight)
-        for number, said in enumerate(rounds, start=1):
-            require_sight(said, sight, self.options.base_model)
-            lengths.fitting(said, template, number)
-        return lengths.remark
+            require_servable(self.options, server, self.replying, why_not=self.unservable)
+        rounds = [conversations_of(*one) for one in conversations or ()]
+        return remark_of_rounds(rounds, self.options, self.max_length) if rounds else ""
 
     def train(
         self,
@@ -220,7 +223,8 @@ class LanguageLearner:
             held_out = self.encode(conversations_of(valid_data.x, valid_data.y))
             self._held_out = [one for one in held_out if any(one.learnt[1:])]
         if self.packing:
-            self._require_apart(encoded)
+            with self._precision():
+                require_apart(self.network.eval(), self.batch, encoded, self.options.base_model)
         with seeded(stream_seed(seed, round, "noise"), device):  # dropout, and whatever else a network draws
             self.before_round(data)
             self.network.train()
@@ -233,10 +237,11 @@ class LanguageLearner:
         *,
         device: str = "cpu",
         seed: int = 0,
+        round: int = 0,
         generation: Generation | None = None,
         **context: Any,
     ) -> list[list[str | None]]:
-        """Replies to every user turn, each given the model's own earlier ones; greedy.
+        """Replies to every user turn, each given the model's own earlier ones.
 
         generation: who writes them, or knows them already; without it, the network does.
 
@@ -249,7 +254,8 @@ class LanguageLearner:
         self._ready(asked, device, seed)
         self._generation = generation
         try:
-            return self.answer(asked)
+            with seeded(stream_seed(seed, round, "replies"), device):
+                return self.answer(asked)
         finally:
             self._generation = None
 
@@ -261,10 +267,9 @@ class LanguageLearner:
                 self.network,
                 self.template,
                 asked,
-                max_new_tokens=self.max_new_tokens,
-                batch_size=self.generation_batch,
+                self.replying,
                 window=self.window,
-                written=self._written(),
+                written=written_by(self._generation, self.network, self.template, self.options, self.replying),
             )
 
     def teacher_forced(self, data: Any, *, device: str = "cpu", seed: int = 0, **context: Any) -> list[list[float]]:
@@ -281,9 +286,8 @@ class LanguageLearner:
     def judge(self, asked: Sequence[Conversation]) -> list[list[float]]:
         """What the present weights make of the replies of these conversations."""
         self.network.eval()
-        encoded = [self.template.encode(conversation) for conversation in asked]
         with torch.inference_mode(), self._precision():
-            return teacher_forced(self.network, encoded, self.window, self.template.sight)
+            return of_whole(self.network, self.template, asked, self.window)
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -297,7 +301,8 @@ class LanguageLearner:
         self._ready([], device, seed)
         self.network.eval()
         with self._precision():
-            return self.general.scores(self.network, self._tokenizer, batch=self.generation_batch, longest=self.window)
+            batch = self.replying.batch_size
+            return self.general.scores(self.network, self._tokenizer, batch=batch, longest=self.window)
 
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to the folder `path`."""
@@ -323,7 +328,8 @@ class LanguageLearner:
     @property
     def remark(self) -> str:
         """What the report says of how it went; a method that has something to say joins it to this."""
-        return self.lengths.remark
+        under = remark_of_adapter(self.network) if self._built and self.options.tuning != "full" else ""
+        return "; ".join(filter(None, (under, self.lengths.remark)))
 
     def held_out_loss(self) -> float | None:
         """The mean of -log p over what the assistant says in the round's held-out conversations; None without any."""
@@ -347,10 +353,12 @@ class LanguageLearner:
 
     def encode(self, conversations: Sequence[Conversation]) -> list[Encoded]:
         """Tokens of conversations that a round brought, cut to `max_length`."""
-        return [self.template.encode(conversation).cut(self.max_length) for conversation in conversations]
+        return [one.cut(self.max_length) for said in conversations for _, one in self.template.learnable(said)]
 
     def batch(self, conversations: Sequence[Encoded]) -> Batch:
         """These conversations as one batch on the device of the model."""
+        if self.network.config.is_encoder_decoder:
+            return pairs(conversations, self.template.pad, self._tokenizer.eos_token_id, self.device)
         return collate(conversations, self.template.pad, self.device, self.packing, self.template.sight)
 
     @property
@@ -401,46 +409,6 @@ class LanguageLearner:
     def _precision(self) -> Any:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bf16)
 
-    def _written(self) -> Written | None:
-        """Replies by the present weights, from wherever the job wants them; None: the network writes them all.
-
-        So it does of a model that sees: tokens do not say which picture a prompt shows.
-        """
-        generation = self._generation
-        if generation is None or self.template.sight is not None:
-            return None
-        weights = "" if generation.engine == "server" else digest_of_weights(self.network, self.options)
-
-        def written(asked: Sequence[Encoded], own: Own) -> list[list[int]]:
-            return generation(
-                [one.tokens for one in asked],
-                stops=self.template.stops,
-                longest=self.max_new_tokens,
-                weights=weights,
-                adapter=lambda: adapter_of(self.network, self.options),
-                generate=own,
-            )
-
-        return written
-
-    def _require_apart(self, encoded: Sequence[Encoded]) -> None:
-        """Raise PluginError where this network looks from one conversation of a row into another."""
-        some = [one.cut(16) for one in (*encoded, *encoded)[:2]]
-        self.network.eval()
-        with torch.no_grad(), self._precision():
-            told = [self.network(**self._whole(part)).logits[0].float() for part in (some[:1], some[1:], some)]
-        alone = torch.cat(told[:2])
-        if (told[2] - alone).abs().max() > 0.05 * alone.abs().max():
-            what = f"packing is true, and the attention of base_model '{self.options.base_model}'"
-            raise PluginError(
-                f"{what} mixes conversations that lie in one row. Set packing: false.", code="refused-arguments"
-            )
-
-    def _whole(self, conversations: Sequence[Encoded]) -> dict[str, Any]:
-        """What the network is called with to say something at all places."""
-        given = self.batch(conversations).inputs(self.network)
-        return {name: value for name, value in given.items() if name != "logits_to_keep"}
-
     def _ready(self, conversations: Sequence[Conversation], device: str, seed: int) -> None:
         if not self._built:
             with seeded(stream_seed(seed, 0, "init")):
@@ -459,13 +427,3 @@ class LanguageLearner:
         if self.checkpointing:
             recompute_activations(network)
         self.network, self._tokenizer, self._built = network, tokenizer, True
-
-
-class VisionLanguageLearner(LanguageLearner):
-    """A language model that sees the pictures of conversations; by itself, the tiny one.
-
-    A method on LanguageLearner takes the same base models: what it does is the same with pictures and without them.
-    """
-
-    def __init__(self, *, base_model: str = "tiny-vision", **tuning: Any) -> None:
-        super().__init__(base_model=base_model, **tuning)

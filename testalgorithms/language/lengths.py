@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 
 from ianvs.base.errors import PluginError
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+from ianvs.testalgorithms.language.chat_template import ChatTemplate
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded, texts_of
+from ianvs.testalgorithms.language.model_options import ModelOptions
+from ianvs.testalgorithms.language.models import load_tokenizer, sight_of
+from ianvs.testalgorithms.language.sight import require_sight
 
 
 class Lengths:
@@ -20,7 +24,8 @@ class Lengths:
         self, conversations: Sequence[Conversation], template: ChatTemplate, round: int
     ) -> tuple[list[Conversation], list[Encoded]]:
         """Those that are not skipped, and their tokens, cut. Raises PluginError where none is left."""
-        whole = [template.encode(conversation) for conversation in conversations]
+        parts = [part for conversation in conversations for part in template.learnable(conversation)]
+        conversations, whole = [part[0] for part in parts], [part[1] for part in parts]
         encoded = [one.cut(self.max_length) for one in whole]
         kept = [i for i, one in enumerate(encoded) if any(one.learnt[1:])]
         cut = sum(len(whole[i]) > self.max_length for i in kept)
@@ -45,3 +50,19 @@ class Lengths:
 
     def state(self) -> list[list[int]]:
         return [[number, *count] for number, count in self.counts.items()]
+
+
+def remark_of_rounds(rounds: Sequence[Sequence[Conversation]], options: ModelOptions, max_length: int) -> str:
+    """What of the conversations of rounds will be skipped and cut; "" where the tokenizer is not on this machine.
+
+    Raises:
+        PluginError: Nothing of a round fits, or it has pictures that the model can't see.
+    """
+    if (tokenizer := load_tokenizer(options, texts_of(rounds[0]))) is None:
+        return ""
+    sight = sight_of(options, tokenizer)
+    lengths, template = Lengths(max_length), ChatTemplate(tokenizer, sight=sight)
+    for number, conversations in enumerate(rounds, start=1):
+        require_sight(conversations, sight, options.base_model)
+        lengths.fitting(conversations, template, number)
+    return lengths.remark

@@ -1,7 +1,9 @@
 """What a language learner is told of its model, checked before anything is loaded."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -41,6 +43,10 @@ class ModelOptions:
     attention: str | None = None
     projector: str = "tuned"
     vision: str = "frozen"
+    use_dora: bool = False
+    use_rslora: bool = False
+    target_parameters: Sequence[str] | None = None
+    chat_template: str | None = None
 
     def __post_init__(self) -> None:
         require_known("tuning", self.tuning, TUNINGS)
@@ -59,6 +65,7 @@ class ModelOptions:
                 f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.",
                 code="out-of-range",
             )
+        _require_switches(self)
         needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
         require_installed(f"tuning {self.tuning}", "llm", *needed)
         _require_loadable(self)
@@ -66,10 +73,32 @@ class ModelOptions:
             require_known("attention", self.attention, ATTENTIONS)
         if not self.tiny:
             place_of(self.base_model)
+        _ = self.template
 
     @property
     def tiny(self) -> bool:
         return self.base_model in (*TINY, *TINY_VISION)
+
+    @property
+    def targets(self) -> str | list[str]:
+        """`target_modules`: "all-linear", a regular expression, or names, which a text may list with commas."""
+        if not isinstance(self.target_modules, str):
+            return list(self.target_modules)
+        if self.target_modules == "all-linear" or not re.fullmatch(r"[\w.]+(\s*,\s*[\w.]+)*", self.target_modules):
+            return self.target_modules
+        return [name.strip() for name in self.target_modules.split(",")]
+
+    @property
+    def template(self) -> str | None:
+        """The text of the file `chat_template`; None for the model's own. Raises PluginError."""
+        if self.chat_template is None:
+            return None
+        path = Path(self.chat_template).expanduser()
+        if not path.is_file():
+            raise PluginError(
+                f"chat_template '{self.chat_template}': there is no file {path.absolute()}.", code="missing-file"
+            )
+        return path.read_text(encoding="utf-8")
 
     @property
     def seeing(self) -> dict[str, bool]:
@@ -85,6 +114,24 @@ class ModelOptions:
     def dtype(self) -> torch.dtype:
         """Of the frozen base under an adapter; what is tuned itself keeps its 32 bits."""
         return torch.bfloat16 if self.bf16 and self.tuning != "full" else torch.float32
+
+
+def _require_switches(options: ModelOptions) -> None:
+    """Raise PluginError for switches of an adapter where there is none that could have them."""
+    chosen = [name for name in ("use_dora", "use_rslora") if getattr(options, name)]
+    chosen += ["target_parameters"] * (options.target_parameters is not None)
+    if chosen and options.tuning != "lora":
+        raise PluginError(
+            f"{' and '.join(chosen)} {'are' if len(chosen) > 1 else 'is'} of a LoRA adapter, and tuning is "
+            f"'{options.tuning}'. Set tuning: lora, or take {'them' if len(chosen) > 1 else 'it'} out.",
+            code="conflicting-keys",
+        )
+    if isinstance(options.target_parameters, str):
+        raise PluginError(
+            f"target_parameters is {options.target_parameters!r}; it is a list of names, such as "
+            "[[experts.gate_up_proj, experts.down_proj]] in `values`.",
+            code="wrong-type",
+        )
 
 
 def _require_loadable(options: ModelOptions) -> None:

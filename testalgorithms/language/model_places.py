@@ -1,5 +1,6 @@
 """Where a base model is: a folder, a GGUF file, an installed package that carries one, or a name on Hugging Face."""
 
+import json
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,11 +11,15 @@ from ianvs.base.package import GGUF, files_of, find_gguf
 
 @dataclass(frozen=True)
 class ModelPlace:
-    """name: a folder on this machine, or a name on Hugging Face. gguf: the file in the folder that holds everything."""
+    """name: a folder on this machine, or a name on Hugging Face. gguf: the file in the folder that holds everything.
+
+    adapter: of the folder of an adapter, the folder or name of the model that it was made for.
+    """
 
     name: str
     local: bool
     gguf: str | None = None
+    adapter: str | None = None
 
     @property
     def given(self) -> dict[str, str]:
@@ -23,6 +28,8 @@ class ModelPlace:
 
     def is_here(self, revision: str | None) -> bool:
         """Whether the model's description is in its folder, or in the Hugging Face cache."""
+        if self.adapter is not None:
+            return place_of(self.adapter).is_here(None)
         if self.local:
             return True
         from huggingface_hub import try_to_load_from_cache
@@ -57,7 +64,7 @@ def place_of(base_model: str) -> ModelPlace:
             raise PluginError(
                 f"base_model '{base_model}': {path.absolute()} holds no config.json; {wanted}.", code="missing-file"
             )
-        return ModelPlace(str(path), True)
+        return ModelPlace(str(path), True, adapter=None if (path / "config.json").is_file() else _below(path))
     if path.is_absolute() or base_model.startswith((".", "~")) or path.suffix.lower() == GGUF:
         relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
         what = "file" if path.suffix.lower() == GGUF else "folder"
@@ -71,6 +78,33 @@ def place_of(base_model: str) -> ModelPlace:
             code="unreadable-file",
         )
     return ModelPlace(base_model, False)
+
+
+def _below(folder: Path) -> str:
+    """The model that an adapter was made for; a relative path counts from the working directory, then from beside it.
+
+    Raises:
+        PluginError: The adapter does not name it, or lacks its weights.
+    """
+    try:
+        named = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8")).get("base_model_name_or_path")
+    except ValueError as error:
+        raise PluginError(
+            f"base_model '{folder}': adapter_config.json is no json: {error}", code="unreadable-file"
+        ) from error
+    if not named:
+        raise PluginError(
+            f"base_model '{folder}' is an adapter whose adapter_config.json names no `base_model_name_or_path`. Write "
+            "there the folder or the name of the model that it was made for.",
+            code="unreadable-file",
+        )
+    if not any((folder / f"adapter_model.{end}").is_file() for end in ("safetensors", "bin")):
+        raise PluginError(
+            f"base_model '{folder}' is an adapter without weights: there is no adapter_model.safetensors.",
+            code="missing-file",
+        )
+    beside = folder.parent / named
+    return str(beside) if not Path(named).exists() and beside.is_dir() else str(named)
 
 
 def not_here(name: str) -> str:

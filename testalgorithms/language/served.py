@@ -1,6 +1,6 @@
 """Replies that others write for a learner: what they need of its weights, and which learners have to do without."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,42 @@ from typing import Any
 import torch
 
 from ianvs.base.errors import PluginError
-from ianvs.plugins.contract import Adapter
+from ianvs.plugins.contract import Adapter, Generation
+from ianvs.testalgorithms.language.chat_template import ChatTemplate
+from ianvs.testalgorithms.language.conversation import Encoded
+from ianvs.testalgorithms.language.generation import Own, Replying, Written
 from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.model_places import place_of
+from ianvs.testalgorithms.language.pretrained import config_of
+from ianvs.testalgorithms.language.sight import KINDS
 
 
-def require_servable(options: ModelOptions, server: Mapping[str, str], *, sees: bool, why_not: str) -> None:
+def written_by(
+    generation: Generation | None, network: Any, template: ChatTemplate, options: ModelOptions, replying: Replying
+) -> Written | None:
+    """Replies by the present weights, from wherever the job wants them; None: the network writes them all.
+
+    So it does of a model that sees, since tokens do not say which picture a prompt shows, and where tokens are drawn or
+    texts end a reply: what is kept and served is greedy.
+    """
+    if generation is None or template.sight is not None or replying.temperature or replying.stops:
+        return None
+    weights = "" if generation.engine == "server" else digest_of_weights(network, options)
+
+    def written(asked: Sequence[Encoded], own: Own) -> list[list[int]]:
+        return generation(
+            [one.tokens for one in asked],
+            stops=template.stops,
+            longest=replying.max_new_tokens,
+            weights=weights,
+            adapter=lambda: adapter_of(network, options),
+            generate=own,
+        )
+
+    return written
+
+
+def require_servable(options: ModelOptions, server: Mapping[str, str], replying: Replying, *, why_not: str) -> None:
     """Raise PluginError unless that server can write the replies of such a learner.
 
     server: as ianvs.plugins.contract.EXAM_FACTS has it. why_not: what of the method no server can do; "" for nothing.
@@ -27,7 +57,11 @@ def require_servable(options: ModelOptions, server: Mapping[str, str], *, sees: 
         said = f"{named} is made for each case, so no server has loaded it"
     elif place.gguf is not None:
         said = f"{named} is a GGUF file, to which no adapters are loaded while a server runs"
-    elif sees:
+    elif options.use_dora or options.target_parameters:
+        said = "a server takes plain adapters of layers, without use_dora and target_parameters"
+    elif replying.temperature or replying.stops:
+        said = "a server is asked for greedy replies, without temperature and stop_strings"
+    elif _sees(options):
         said = f"{named} sees, and a server is sent prompts without pictures"
     elif not _is_served(place.name, server):
         said = f"{named} is not what the server at {server['url']} has loaded, '{server['root']}'"
@@ -37,6 +71,11 @@ def require_servable(options: ModelOptions, server: Mapping[str, str], *, sees: 
             f"{said}: it can't write these replies. {remedy or 'Take'} `generation` out of the job.",
             code="refused-arguments",
         )
+
+
+def _sees(options: ModelOptions) -> bool:
+    here = options.download or place_of(options.base_model).is_here(options.revision)
+    return here and config_of(options).model_type in KINDS
 
 
 def _is_served(name: str, server: Mapping[str, str]) -> bool:
@@ -55,7 +94,8 @@ def adapter_of(network: Any, options: ModelOptions) -> Adapter:
     tensors = get_peft_model_state_dict(network, save_embedding_layers=False)
     layers = {name.rpartition(".")[2] for name, module in network.named_modules() if isinstance(module, LoraLayer)}
     held = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"})
-    return Adapter(options.lora_r, options.lora_alpha, sorted(layers), held)
+    alpha = options.lora_alpha * (options.lora_r**0.5 if options.use_rslora else 1)  # a server divides by the rank
+    return Adapter(options.lora_r, alpha, sorted(layers), held)
 
 
 def digest_of_weights(network: Any, options: ModelOptions) -> str:

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from ianvs.testalgorithms.language.batches import only_at
-from ianvs.testalgorithms.language.conversation import Encoded
+from ianvs.testalgorithms.language.chat_template import ChatTemplate
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded
 from ianvs.testalgorithms.language.sight import Sight
+from ianvs.testalgorithms.language.source_target import pairs
 
 
 def teacher_forced(
@@ -25,17 +27,34 @@ def teacher_forced(
     return [_of_one(network, one, one.cut(window or len(one)), sight) for one in conversations]
 
 
+def of_whole(
+    network: Any, template: ChatTemplate, conversations: Sequence[Conversation], window: int | None
+) -> list[list[float]]:
+    """The same of whole conversations, also where the template has each turn learnt by itself."""
+    parts = [[encoded for _, encoded in template.learnable(one)] for one in conversations]
+    told = [teacher_forced(network, part, window, template.sight) for part in parts]
+    return [[sum(numbers) for numbers in zip(*one, strict=True)] for one in told]
+
+
 def _of_one(network: Any, conversation: Encoded, within: Encoded, sight: Sight | None) -> list[float]:
     device = next(network.parameters()).device
+    beyond = sum(conversation.learnt[1:]) - sum(within.learnt[1:])
+    if network.config.is_encoder_decoder:
+        batch = pairs([within], 0, network.config.eos_token_id, device)
+        logits = batch.of_learnt(network(**batch.inputs(network)).logits)
+        return _numbers(logits, batch.targets, beyond)
     # The first token has nothing before it.
     before = torch.tensor([at for at, learnt in enumerate(within.learnt[1:]) if learnt], device=device)
     seen = torch.tensor([within.tokens], device=device)
     shown = {"pixel_values": sight.pixels(within.pictures).to(device)} if sight and within.pictures else {}
-    logits: Tensor = network(input_ids=seen, use_cache=False, **shown, **only_at(network, before)).logits[0]
+    logits = network(input_ids=seen, use_cache=False, **shown, **only_at(network, before)).logits[0]
     logits = (logits[before] if len(logits) == seen.shape[1] else logits).float()
     targets = seen[0, 1:][before]
+    return _numbers(logits, targets, beyond)
+
+
+def _numbers(logits: Tensor, targets: Tensor, beyond: int) -> list[float]:
     likelihoods = logits.log_softmax(-1).gather(1, targets[:, None]).double()
-    beyond = sum(conversation.learnt[1:]) - len(targets)
     return [
         float((logits.argmax(-1) == targets).sum()),
         float(len(targets) + beyond),

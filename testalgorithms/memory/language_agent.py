@@ -7,9 +7,10 @@ import torch
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure
-from ianvs.testalgorithms.language.conversation import ChatTemplate
+from ianvs.testalgorithms.language.chat_template import ChatTemplate
+from ianvs.testalgorithms.language.model_check import check_model
 from ianvs.testalgorithms.language.model_options import ModelOptions
-from ianvs.testalgorithms.language.models import build_model, check_model
+from ianvs.testalgorithms.language.models import build_model
 from ianvs.testalgorithms.memory.memories import History, NearestByWords
 
 _FIXED = {  # of a model that is not tuned

@@ -8,7 +8,7 @@ from peft.tuners.lora import LoraLayer
 
 from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language import LanguageLearner
-from ianvs.testalgorithms.language.models import adapter
+from ianvs.testalgorithms.language.adapter_config import adapter_config
 from ianvs.testalgorithms.language.numbers import within
 
 NEW, OLD = "default", "old"  # the adapter that learns, and those of all rounds before as one
@@ -34,6 +34,11 @@ class OLoRA(LanguageLearner):
         super().__init__(tuning=tuning, **options)
         if tuning != "lora":
             raise PluginError(f"tuning is '{tuning}'; O-LoRA tunes adapters: lora.", code="conflicting-keys")
+        if self.options.use_dora or self.options.target_parameters:
+            raise PluginError(
+                "O-LoRA adds products of matrices: take use_dora and target_parameters out.", code="conflicting-keys"
+            )
+        self.options = replace(self.options, target_parameters=())  # nor those of experts, which are no layers
         require_known("orthogonality", orthogonality, ("absolute", "squared"))
         within(0, inf, lambda_1=lambda_1, lambda_2=lambda_2)
         self.lambda_1, self.lambda_2, self.orthogonality, self.rounds = lambda_1, lambda_2, orthogonality, 0
@@ -66,9 +71,10 @@ class OLoRA(LanguageLearner):
         if self.rounds:
             self.network.delete_adapter(OLD)
         self.rounds += 1
-        alpha = self.rounds * self.options.lora_alpha  # divided by the rank: the scale s of each of them stays
+        more = sqrt(self.rounds) if self.options.use_rslora else self.rounds  # the scale s of each of them stays
+        alpha = more * self.options.lora_alpha
         options = replace(self.options, lora_r=self.rounds * rank, lora_alpha=alpha, lora_dropout=0.0)
-        self.network.add_adapter(OLD, adapter(self.network, options))
+        self.network.add_adapter(OLD, adapter_config(self.network, options))
         self.use_both()
         with torch.no_grad():
             for layer, (A, B) in zip(self.layers(), joined, strict=True):

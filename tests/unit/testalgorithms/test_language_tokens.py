@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.edits import edited
-from tests.errors import errors_of
 
 pytest.importorskip("transformers")
 
 from ianvs.testalgorithms.language.batches import collate, grouped_by_length, split_by_tokens
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
+from ianvs.testalgorithms.language.chat_template import ChatTemplate
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded, conversations_of
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 
 TEXTS = ["Who is the mayor of Tarnau?", "Hugo Moll", "It is 2022.", "Name the winner of the cup.", "Red Foxes"]
@@ -156,8 +156,13 @@ def test_blanks_before_signs_stay_as_the_model_said_them():
     assert ChatTemplate(made).text(made("two cents , it is")["input_ids"]) == "two cents , it is"
 
 
-def test_a_template_that_rewrites_history_is_refused_with_the_remedy():
-    assert errors_of(lambda: ChatTemplate(tokenizer(FORGETFUL)).encode(TWO_TURNS)) == [("refused-arguments", "")]
+def test_of_a_template_that_rewrites_history_each_turn_is_learnt_after_the_prompt_that_asks_for_it():
+    chat = ChatTemplate(tokenizer(FORGETFUL))
+    parts = chat.learnable(TWO_TURNS)
+    assert [learnt_text(chat, encoded) for _, encoded in parts] == ["Hugo Moll<|end|>", "Red Foxes<|end|>"]
+    for turn, (_, encoded) in enumerate(parts):
+        prompt = chat.prompt(TWO_TURNS, TWO_TURNS.replies[:turn])
+        assert list(encoded.tokens[: len(prompt)]) == prompt
 
 
 def test_a_tokenizer_never_saw_later_rounds_and_spells_them_all_the_same():

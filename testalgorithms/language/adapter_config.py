@@ -1,0 +1,133 @@
+"""Adapters of `peft`: which weights they are put on, and how many of a model's that are."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ianvs.base.errors import PluginError, closest
+from ianvs.testalgorithms.language.model_options import ModelOptions
+from ianvs.testalgorithms.language.sight import PROJECTOR, TOWER
+
+ALL_LINEAR = "all-linear"
+MAMBAS = ("mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h")
+"""Kinds of models whose kernels read some weights themselves, past an adapter, so that peft refuses these."""
+
+
+def adapter_config(network: Any, options: ModelOptions) -> Any:
+    """The configuration that `peft` makes an adapter of, for this network."""
+    from peft import LoraConfig
+
+    modules = options.targets
+    config = LoraConfig(
+        task_type="SEQ_2_SEQ_LM" if network.config.is_encoder_decoder else "CAUSAL_LM",
+        r=options.lora_r,
+        lora_alpha=options.lora_alpha,  # type: ignore[arg-type]
+        lora_dropout=options.lora_dropout,
+        use_dora=options.use_dora,
+        use_rslora=options.use_rslora,
+        target_modules=modules,
+        target_parameters=_parameters(network, options),
+        exclude_modules=_excluded(network, options),
+    )
+    if options.tuning == "moelora":
+        from ianvs.testalgorithms.language.experts import with_experts
+
+        config = with_experts(config, options.experts)
+    return config
+
+
+def adapted(network: Any, options: ModelOptions) -> Any:
+    """The network with a new adapter. Raises PluginError where peft can't make it."""
+    from peft import get_peft_model
+
+    require_targets(network, options)
+    with refused_by_peft(options):
+        return get_peft_model(network, adapter_config(network, options))
+
+
+@contextmanager
+def refused_by_peft(options: ModelOptions) -> Iterator[None]:
+    """What peft raises of a network and its options, as a PluginError that names them."""
+    try:
+        yield
+    except (ValueError, TypeError, ImportError, NotImplementedError) as error:
+        raise PluginError(
+            f"peft can't put this adapter on base_model '{options.base_model}': {' '.join(str(error).split())}",
+            code="refused-arguments",
+        ) from error
+
+
+def coverage(network: Any) -> tuple[int, int]:
+    """(weights that an adapter changes, all weights of the base model)."""
+    from peft.tuners.lora import LoraLayer, ParamWrapper
+
+    under: dict[int, int] = {}
+    for module in network.modules():
+        if isinstance(module, LoraLayer):
+            held = module.get_param() if isinstance(module, ParamWrapper) else module.get_base_layer().weight
+            under[id(held)] = held.numel()
+    whole = {id(p): p.numel() for name, p in network.named_parameters() if "lora_" not in name}
+    return sum(under.values()), sum(whole.values())
+
+
+def require_targets(network: Any, options: ModelOptions) -> None:
+    """Raise PluginError for what `target_modules` and `target_parameters` name and the network lacks.
+
+    peft is content if one of the modules is there, and then tunes less than was asked for.
+    """
+    if (names := options.target_parameters) is not None:
+        weights = [name for name, _ in network.named_parameters()]
+        if missing := [one for one in names if not any(_is_named(name, one) for name in weights)]:
+            stacked = sorted({".".join(name.split(".")[-2:]) for name in _stacked(network)})
+            has = f"Its stacked weights are: {', '.join(stacked)}." if stacked else "It has no stacked weights."
+            raise PluginError(
+                f"target_parameters names {', '.join(map(repr, missing))}, which base_model '{options.base_model}' "
+                f"lacks.{closest(missing[0], stacked)} {has}",
+                code="invalid-choice",
+            )
+    wanted = options.targets
+    if wanted == ALL_LINEAR:
+        return
+    linear = [name for name, module in network.named_modules() if isinstance(module, torch.nn.Linear)]
+    known = sorted({name.rpartition(".")[2] for name in linear})
+    every = [name for name, _ in network.named_modules()]
+    if isinstance(wanted, str):
+        missing = [] if any(re.fullmatch(wanted, name) for name in every) else [wanted]
+    else:
+        missing = [one for one in wanted if not any(_is_named(name, one) for name in every)]
+    if missing:
+        raise PluginError(
+            f"target_modules names {', '.join(map(repr, missing))}, which base_model '{options.base_model}' lacks."
+            f"{closest(str(missing[0]), known)} Its linear layers are: {', '.join(known)}.",
+            code="invalid-choice",
+        )
+
+
+def _is_named(name: str, end: str) -> bool:
+    return name == end or name.endswith(f".{end}")
+
+
+def _stacked(network: Any) -> list[str]:
+    """Weights of several experts in one tensor, which no linear layer holds."""
+    return [name for name, weight in network.named_parameters() if weight.ndim == 3 and ".experts." in name]
+
+
+def _parameters(network: Any, options: ModelOptions) -> list[str] | None:
+    """Those that the options name; else, with all linear layers, those of experts, if peft can adapt them so."""
+    if options.target_parameters is not None:
+        return list(options.target_parameters)
+    plain = options.tuning == "lora" and not options.lora_dropout and not options.use_dora
+    if not plain or options.targets != ALL_LINEAR:
+        return None
+    return sorted({".".join(name.split(".")[-2:]) for name in _stacked(network)}) or None
+
+
+def _excluded(network: Any, options: ModelOptions) -> str | None:
+    """A pattern of modules that get no adapter: what sees, and what peft refuses among all linear layers."""
+    if any(TOWER in name for name, _ in network.named_modules()):
+        return rf".*({TOWER}|{PROJECTOR})\..*"  # the language part alone
+    mamba = getattr(network.config, "model_type", None) in MAMBAS and options.targets == ALL_LINEAR
+    return r"(.*\.)?(out_proj|conv1d)" if mamba else None

@@ -1,0 +1,331 @@
+"""How a chat template turns conversations into tokens, and which of these the assistant says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ianvs.base.errors import PluginError
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded
+from ianvs.testalgorithms.language.sight import MARK, Sight
+
+PLAIN_TEMPLATE = (
+    "{% for m in messages %}"
+    "{% if m['role'] == 'system' %}{{ m['content'] + '\\n\\n' }}"
+    "{% elif m['role'] == 'user' %}{{ 'User: ' + m['content'] + '\\n' }}"
+    "{% else %}{{ 'Assistant: ' + m['content'] + eos_token + '\\n' }}{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}"
+)
+"""For tokenizers that bring no template of their own. One whose texts begin with a mark gets that mark in front."""
+
+SETTINGS = {"date_string": "26 Jul 2024"}
+"""What a template may ask: of those that tell the model the date, not that of the day of the run."""
+
+AT_ONCE = {**SETTINGS, "enable_thinking": False}
+"""The same, without thinking aloud before a reply."""
+
+_GENERATION = re.compile(r"\{%-?\s*generation\b")
+
+
+class _Layout(NamedTuple):
+    """A rendered conversation. spans: where each reply begins and ends in it."""
+
+    text: str
+    spans: list[tuple[int, int]]
+
+
+class ChatTemplate:
+    """A tokenizer with a chat template: the model's own, or a plain one.
+
+    The tokens of a conversation are those of `apply_chat_template(tokenize=True)`. What the assistant says is what the
+    template marks by `{% generation %}`, as TRL takes it; without such marks what is between a prompt and the
+    conversation that goes on after its reply. Of a template that rewrites earlier turns (Qwen3's takes thoughts out)
+    each turn is learnt by itself, after the prompt that asks for its reply.
+    """
+
+    def __init__(self, tokenizer: Any, stops: Sequence[int] = (), sight: Sight | None = None) -> None:
+        """Find out how the template ends replies, and whether it takes a system prompt.
+
+        Args:
+            tokenizer: Of transformers. It gets a plain template if it has none.
+            stops: Ids that end a reply besides the tokenizer's end of text and the template's end of turn.
+            sight: Of a model that sees; tokens of pictures take the place of the marks in what the user says.
+
+        Raises:
+            PluginError: Nothing ends a text of this tokenizer.
+        """
+        self.tokenizer, self.sight, self._in_parts = tokenizer, sight, False
+        self._quick = getattr(tokenizer, "is_fast", False) and not tokenizer.split_special_tokens
+        if self._quick:  # without transformers' bookkeeping, which costs more than the tokens do
+            tokenizer.backend_tokenizer.no_truncation()
+            tokenizer.backend_tokenizer.no_padding()
+        if not getattr(tokenizer, "chat_template", None):
+            tokenizer.chat_template = ("{{ bos_token }}" if self._start() else "") + PLAIN_TEMPLATE
+        if tokenizer.eos_token_id is None and not stops:
+            raise PluginError(
+                "the tokenizer has no end-of-text token, so a reply would never end. Set its eos_token.",
+                code="refused-arguments",
+            )
+        self._marks_replies = bool(_GENERATION.search(str(tokenizer.chat_template)))
+        self._takes_system = True
+        self._settings: dict[str, Any] = AT_ONCE
+        probe = Conversation(("a",), ("b",), "c")
+        # A template of a model that sees may pass over what is no list of parts.
+        self._in_parts = sight is not None and "a" not in self._render([{"role": "user", "content": "a"}], False)
+        try:
+            self._render(probe.messages(1), False)
+        except Exception as error:  # jinja2's TemplateError of templates that know no such role
+            if type(error).__module__.split(".")[0] != "jinja2":
+                raise
+            self._takes_system = False
+        if not self._is_steady(AT_ONCE) and self._is_steady(SETTINGS):
+            self._settings = SETTINGS
+        special = {*tokenizer.all_special_ids}
+        special |= {t for t, token in tokenizer.added_tokens_decoder.items() if token.special}
+        text, [(start, _)] = self._of_turn(probe)
+        ending = self._ids(text[start:])
+        end_of_turn = [t for t in ending if t in special]
+        ends = {tokenizer.eos_token_id, *end_of_turn[:1], *stops}
+        self.stops: tuple[int, ...] = tuple(sorted(int(t) for t in ends if t is not None))
+        self._ends_replies = any(t in self.stops for t in ending)
+        self.pad = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.stops[0])
+
+    def learnable(self, conversation: Conversation) -> list[tuple[Conversation, Encoded]]:
+        """The conversation with its tokens; several, a turn each, where the template rewrites earlier turns."""
+        if not conversation.user:
+            return [(conversation, self._of_text(conversation))]
+        if (layout := self._layout(conversation)) is not None:
+            return [(conversation, self._encoded(conversation, layout))]
+        turns = [turn for turn in range(len(conversation.replies)) if turn not in conversation.unlearnt]
+        parts = [conversation.up_to(turn) for turn in turns]
+        return [(part, self._encoded(part, self._of_turn(part))) for part in parts]
+
+    def encode(self, conversation: Conversation) -> Encoded:
+        """Tokens of a conversation with its replies, and which of them the model is to learn.
+
+        Where the template rewrites earlier turns it is the last reply alone: `learnable` has the others.
+        """
+        return self.learnable(conversation)[-1][1]
+
+    def asked(self, conversation: Conversation, replies: Sequence[str]) -> Encoded:
+        """`prompt` with its pictures."""
+        tokens = self.prompt(conversation, replies)
+        return self._with_pictures(tokens, [False] * len(tokens), conversation.pictures)
+
+    def prompt(self, conversation: Conversation, replies: Sequence[str]) -> list[int]:
+        """Tokens up to where reply number `len(replies)` begins; `replies` are those said so far."""
+        text = self._render(conversation.messages(len(replies) + 1, replies), True)
+        if not replies or self._ends_replies:
+            return self._ids(text)
+        said = replace(conversation, user=conversation.user[: len(replies)], replies=tuple(replies), unlearnt=())
+        done = self._layout(said)
+        if done is None or not text.startswith(done.text):
+            return self._ids(text)
+        return [*self._encoded(said, done).tokens, *self._ids(text[len(done.text) :])]  # with the ends put there
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """A generated reply as text, up to its first end mark."""
+        ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
+        return self._decoded(tokens[:ended])
+
+    def ended(self, tokens: Sequence[int]) -> list[int]:
+        """A generated reply with its first end mark, without what fills its row up to the length of others."""
+        last = next((i for i, token in enumerate(tokens, start=1) if token in self.stops), len(tokens))
+        return list(tokens[:last])
+
+    # How a conversation is laid out.
+
+    def _layout(self, conversation: Conversation) -> _Layout | None:
+        """The rendered conversation with its replies; None where a turn is not as it was before it went on."""
+        turns = len(conversation.replies)
+        if self._marks_replies:
+            text, spans = self._marked(conversation.messages(turns))
+            if len(spans) == turns:
+                return _Layout(text, spans)
+        whole = self._render(conversation.messages(turns), False)
+        found = []
+        for turn, reply in enumerate(conversation.replies):
+            asked = self._render(conversation.messages(turn + 1, conversation.replies[:turn]), True)
+            done = whole
+            if turn + 1 < turns:  # what ends the whole conversation may stand after a turn that is its last
+                said = self._render(conversation.messages(turn + 1, conversation.replies[: turn + 1]), False)
+                done = whole[: _shared(whole, said)]
+            if not done.startswith(asked) or len(done) < len(asked) + len(reply.strip()):
+                return None
+            found.append((len(asked), len(done)))
+        return _Layout(whole, found)
+
+    def _of_turn(self, conversation: Conversation) -> _Layout:
+        """The last reply after the prompt that asks for it, with what the template puts behind a reply."""
+        turn, replies = len(conversation.replies) - 1, conversation.replies
+        asked = self._render(conversation.messages(turn + 1, replies[:turn]), True)
+        whole = self._render(conversation.messages(turn + 1), False)
+        if not whole.startswith(asked):
+            at = whole.rfind(replies[-1].strip())
+            if at < 0:
+                raise PluginError(
+                    f"the chat template leaves out the reply {replies[-1][:60]!r}. Set another by chat_template: FILE.",
+                    code="refused-arguments",
+                )
+            whole = asked + whole[at:]
+        return _Layout(whole, [(len(asked), len(whole))])
+
+    def _is_steady(self, settings: dict[str, Any]) -> bool:
+        """Whether with these settings what was said stays as it is when the conversation goes on."""
+        before, self._settings = self._settings, settings
+        try:
+            return self._layout(Conversation(("a", "b"), ("c", "d"))) is not None
+        finally:
+            self._settings = before
+
+    def _of_text(self, conversation: Conversation) -> Encoded:
+        """A plain text as it is, from the mark on that the template's texts begin with."""
+        ids = [*self._ids("".join(conversation.replies)), self.stops[0]]
+        start = self._start()
+        return Encoded((*start, *ids), (False,) * len(start) + (True,) * len(ids))
+
+    def _encoded(self, conversation: Conversation, layout: _Layout) -> Encoded:
+        ids, places = self._placed(layout.text, layout.spans)
+        tokens: list[int] = []
+        learnt: list[bool] = []
+        at, first = 0, len(conversation.replies) - len(places)
+        for turn, (begin, end) in enumerate(places, start=first):
+            reply, said = conversation.replies[turn], ids[begin:end]
+            spoken = self._spoken(said, reply)
+            if not self._marks_replies:
+                self._require_readable(said[:spoken], reply)
+            if not spoken or said[spoken - 1] not in self.stops:
+                spoken = len(said) + 1
+                if ids[end : end + 1] and ids[end] in self.stops:  # the template does not count it as said
+                    end += 1
+                    said = ids[begin:end]
+                else:
+                    said = [*said, self.stops[0]]
+            tokens += [*ids[at:begin], *said]
+            spoken = 0 if turn in conversation.unlearnt else spoken
+            learnt += [False] * (begin - at) + [i < spoken for i in range(len(said))]
+            at = end
+        tokens += ids[at:]
+        learnt += [False] * (len(tokens) - len(learnt))
+        return self._with_pictures(tokens, learnt, conversation.pictures)
+
+    def _with_pictures(self, tokens: list[int], learnt: list[bool], pictures: Sequence[Any]) -> Encoded:
+        """The first pictures, as many as have tokens. Raises PluginError where there are not so many."""
+        spans = () if self.sight is None else self.sight.spans(tokens)
+        if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
+            raise PluginError(
+                f"a conversation has {len(pictures)} pictures and {len(spans)} marks {MARK}, which a model that sees "
+                "takes for one each. Give each mark of the user a picture, and write others in another way.",
+                code="refused-arguments",
+            )
+        return Encoded(tuple(tokens), tuple(learnt), tuple(pictures[: len(spans)]), spans)
+
+    # Texts and tokens.
+
+    def _render(self, messages: list[dict[str, Any]], ask: bool) -> str:
+        rendered: str = self.tokenizer.apply_chat_template(
+            self._taken(messages), tokenize=False, add_generation_prompt=ask, **self._settings
+        )
+        return rendered
+
+    def _marked(self, messages: list[dict[str, Any]]) -> tuple[str, list[tuple[int, int]]]:
+        """The rendered conversation, and where its template says that the assistant speaks."""
+        from transformers.utils.chat_template_utils import render_jinja_template
+
+        special = self.tokenizer.special_tokens_map
+        [text], [spans] = render_jinja_template(
+            [self._taken(messages)],
+            chat_template=self.tokenizer.get_chat_template(),
+            return_assistant_tokens_mask=True,
+            **{**special, **self._settings},
+        )
+        return text, [(start, end) for start, end in spans]
+
+    def _taken(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Messages as the template takes them."""
+        if not self._takes_system and messages and messages[0]["role"] == "system":
+            first = {"role": "user", "content": messages[0]["content"] + "\n\n" + messages[1]["content"]}
+            messages = [first, *messages[2:]]
+        return [{**one, "content": _parts(one["content"])} for one in messages] if self._in_parts else messages
+
+    def _start(self) -> list[int]:
+        """The mark at the beginning of a text, of a tokenizer that has one and puts it there."""
+        mark = self.tokenizer.bos_token_id
+        return [mark] if mark is not None and self.tokenizer("a")["input_ids"][:1] == [mark] else []
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(
+            list(ids),
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,  # " ," stays as it was written
+        )
+        return text.strip()
+
+    def _shown(self, text: str) -> str:
+        """The text with as many tokens of a picture in the place of each mark as a model that sees takes for it."""
+        if self.sight is None or MARK not in text:
+            return text
+        picture: str = self.tokenizer.convert_ids_to_tokens(self.sight.token)
+        return text.replace(MARK, picture * self.sight.patches)
+
+    def _ids(self, text: str) -> list[int]:
+        if self._quick:
+            return list(self.tokenizer.backend_tokenizer.encode(self._shown(text), add_special_tokens=False).ids)
+        return list(self.tokenizer(self._shown(text), add_special_tokens=False)["input_ids"])
+
+    def _placed(self, text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
+        """Tokens of a text, and which of them are those of spans of its characters: all that begin in one, or before.
+
+        A tokenizer that does not say where its tokens stand is asked for those of the text up to each border.
+        """
+        if not self._quick:
+            ids = self._ids(text)
+            return ids, [(_shared(ids, self._ids(text[:a])), _shared(ids, self._ids(text[:b]))) for a, b in spans]
+        if self.sight is not None:
+            spans = [(len(self._shown(text[:start])), len(self._shown(text[:end]))) for start, end in spans]
+        encoding = self.tokenizer.backend_tokenizer.encode(self._shown(text), add_special_tokens=False)
+        ends = [end for _, end in encoding.offsets]
+        found, at = list[tuple[int, int]](), 0
+        for start, end in spans:
+            begin = next((i for i in range(at, len(ends)) if ends[i] > start), len(ends))
+            at = next((i for i in range(begin, len(ends)) if ends[i] > end), len(ends))
+            found.append((begin, at))
+        return list(encoding.ids), found
+
+    def _spoken(self, ids: list[int], reply: str) -> int:
+        """How many of a reply's tokens are learnt: up to its end mark; all, if the template has none."""
+        marks = [i for i, token in enumerate(ids) if token in self.stops]
+        whole = next((i for i in marks if self._decoded(ids[:i]) == reply.strip()), None) if marks[1:] else None
+        return (marks[-1] if whole is None else whole) + 1 if marks else len(ids)
+
+    def _require_readable(self, ids: list[int], reply: str) -> None:
+        """What is learnt must be the reply, nothing missing; a token that holds an end of the prompt is learnt, too."""
+        found = self._decoded(ids)
+        if found == reply:
+            return
+        wanted = self._decoded(self._ids(reply))  # tokens need not bring back each space
+        if not found.endswith(wanted):
+            raise PluginError(
+                f"the chat template makes {found[:60]!r} of the reply {wanted[:60]!r}. Set another by chat_template: "
+                "FILE.",
+                code="refused-arguments",
+            )
+
+
+def _shared(first: Sequence[Any], second: Sequence[Any]) -> int:
+    """How many items two sequences begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (one, other) in pairs if one != other), min(len(first), len(second)))
+
+
+def _parts(text: str) -> list[dict[str, str]]:
+    """What is said as parts, which a template sets apart by itself."""
+    first, *others = text.split(MARK)
+    found = [{"type": "text", "text": first}] if first else []
+    for part in others:
+        rest = part.removeprefix("\n")
+        found += [{"type": "image"}, *([{"type": "text", "text": rest}] if rest else [])]
+    return found

@@ -1,0 +1,190 @@
+"""Base models as they are published: their configuration, tokenizer and weights, read from where they are."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ianvs.base.errors import PluginError, one_line
+from ianvs.testalgorithms.language.model_options import ModelOptions
+from ianvs.testalgorithms.language.model_places import not_here, place_of
+from ianvs.testalgorithms.language.sight import KINDS
+
+_SHOWN = 4  # of the names of weights that are missing
+
+
+def load_pretrained(options: ModelOptions, **given: Any) -> tuple[Any, Any]:
+    """The network and its tokenizer, from a folder, a GGUF file or the Hugging Face cache; from the hub by `download`.
+
+    Where `base_model` is the folder of an adapter, it is merged into the model that it was made for.
+
+    Args:
+        options: Which model, and how it is loaded.
+        given: Further arguments of `from_pretrained`, such as `device_map="meta"`.
+
+    Raises:
+        PluginError: The model can't be read, or some of its weights are missing or of another shape.
+    """
+    place = place_of(options.base_model)
+    if place.adapter is not None:
+        network, tokenizer = load_pretrained(replace(options, base_model=place.adapter), **given)
+        return _merged(network, options), _own_tokenizer(options) or tokenizer
+    arguments = loading(options) | arguments_of(options) | given
+    with readable(options):
+        network, facts = model_class(None if place.gguf else config_of(options)).from_pretrained(
+            place.name, dtype=options.dtype, output_loading_info=True, **arguments
+        )
+        tokenizer = read_tokenizer(options)
+    require_whole(facts, f"base_model '{options.base_model}'")
+    if place.gguf is not None:  # its numbers are plain ones by now, and shall be saved and loaded as such
+        for of, name in ((network.config, "quantization_config"), (network, "hf_quantizer"), (network, "is_quantized")):
+            vars(of).pop(name, None)
+    return network, tokenizer
+
+
+def require_whole(facts: Any, what: str) -> None:
+    """Refuse weights that transformers would draw at random, since the files lack them.
+
+    Args:
+        facts: The loading info of `from_pretrained`; tied weights are not among those that it calls missing.
+        what: The model, for the message.
+
+    Raises:
+        PluginError: Weights are missing, or of another shape than the configuration says.
+    """
+    shapes = {str(one[0] if isinstance(one, tuple | list) else one) for one in facts["mismatched_keys"]}
+    absent = sorted({*facts["missing_keys"], *shapes})
+    if absent:
+        what += f" has no fitting tensor for {len(absent)} of its weights, which would be drawn at random"
+        raise PluginError(
+            f"{what}: {one_line(absent, _SHOWN)}. Fetch its files again; a model that was saved without its head, or "
+            "for another task, is no language model.",
+            code="unreadable-file",
+        )
+
+
+def loading(options: ModelOptions) -> dict[str, Any]:
+    """What `from_pretrained` is told besides. 4 bits: normal floats, constants quantized too (Dettmers et al. 2023)."""
+    given: dict[str, Any] = {} if options.device_map is None else {"device_map": options.device_map}
+    if options.quantize == "none":
+        return given
+    from transformers import BitsAndBytesConfig
+
+    given.setdefault("device_map", {"": 0})
+    given["quantization_config"] = BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16 if options.bf16 else torch.float32,
+    )
+    return given
+
+
+def config_of(options: ModelOptions) -> Any:
+    """The configuration of the base model; of an adapter, that of the model below it."""
+    from transformers import AutoConfig
+
+    place = place_of(options.base_model)
+    if place.adapter is not None:
+        return config_of(replace(options, base_model=place.adapter))
+    with readable(options):
+        return AutoConfig.from_pretrained(place.name, **arguments_of(options))
+
+
+def model_class(config: Any) -> Any:
+    """The class of transformers that loads a model with this configuration.
+
+    Raises:
+        PluginError: It sees in another way than LLaVA does, or writes no text.
+    """
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForSeq2SeqLM
+
+    kind = getattr(config, "model_type", "")
+    if kind in KINDS:
+        return AutoModelForImageTextToText
+    if config is None:
+        return AutoModelForCausalLM
+    if hasattr(config, "vision_config") or hasattr(config, "audio_config"):
+        raise PluginError(
+            f"the base model is of the kind '{kind}', which sees or hears; of such models those in the form of LLaVA "
+            f"can be tuned ({', '.join(KINDS)}). Take one of these, or its language model alone.",
+            code="refused-arguments",
+        )
+    if config.is_encoder_decoder:
+        return AutoModelForSeq2SeqLM
+    return AutoModelForCausalLM
+
+
+def arguments_of(options: ModelOptions) -> dict[str, Any]:
+    """What `from_pretrained` of a model and of its tokenizer are told."""
+    given: dict[str, Any] = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
+    return given | {"local_files_only": not options.download, **place_of(options.base_model).given}
+
+
+def read_tokenizer(options: ModelOptions) -> Any:
+    """That of the base model, with the template that the options name."""
+    place = place_of(options.base_model)
+    if place.adapter is not None:
+        return _own_tokenizer(options) or read_tokenizer(replace(options, base_model=place.adapter))
+    return _read(options)
+
+
+def _read(options: ModelOptions) -> Any:
+    with readable(options):
+        tokenizer = copy(_tokenizer(place_of(options.base_model).name, **arguments_of(options)))
+    if options.template is not None:
+        tokenizer.chat_template = options.template
+    return tokenizer
+
+
+@lru_cache(maxsize=4)
+def _tokenizer(name: str, **given: Any) -> Any:
+    """Read once for all methods that are checked, which takes a while from a GGUF file."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(name, **given)
+
+
+def _own_tokenizer(options: ModelOptions) -> Any:
+    """The tokenizer in the folder of an adapter; None where there is none."""
+    here = (Path(place_of(options.base_model).name) / "tokenizer_config.json").is_file()
+    return _read(options) if here else None
+
+
+def _merged(network: Any, options: ModelOptions) -> Any:
+    """The network with the adapter in the folder `base_model` in its weights."""
+    from peft import PeftModel
+
+    with readable(options), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        network = PeftModel.from_pretrained(network, place_of(options.base_model).name).merge_and_unload()
+    for one in told:
+        if "missing adapter keys" in str(one.message):
+            raise PluginError(
+                f"base_model '{options.base_model}' is an adapter that lacks weights, or of another model. "
+                f"{' '.join(str(one.message).split())[:300]}",
+                code="unreadable-file",
+            )
+    return network
+
+
+@contextmanager
+def readable(options: ModelOptions) -> Iterator[None]:
+    """What transformers raises of a model that can't be read, as a PluginError that names it."""
+    try:
+        yield
+    except PluginError:
+        raise
+    except Exception as error:  # of safetensors, of quantizers that lack a package, of a configuration
+        why = " ".join(str(error).split()) or type(error).__name__
+        if not options.download and not place_of(options.base_model).local and isinstance(error, OSError):
+            why = not_here(options.base_model)
+        raise PluginError(
+            f"base_model '{options.base_model}' can't be loaded. {why}", code="unreadable-file"
+        ) from error
