@@ -1,8 +1,10 @@
 """Instructions that are alike share weights: a codebook of groups, matched by TF-IDF."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from math import log
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from ianvs.testalgorithms.language.conversation import Conversation
 
 INSTRUCTIONS = ("last_line", "first_line", "first_turn")
 ROUNDING = 1e-12
+_BLOCK = 4_000_000  # pairs of strings whose cosines are in memory at once
 
 
 def instruction_of(conversation: Conversation, where: str = "last_line") -> str:
@@ -62,16 +65,81 @@ class _Vectors:
         return sums / [len(members) for members in self.members]
 
 
+class _Pairs:
+    """TF-IDF vectors that are fitted on each pair of strings by itself, as the authors' script does.
+
+    Of two strings, a word of both has the weight 1, one of a single string ln(3 / 2) + 1; so a cosine of all pairs
+    is made of products of the matrices of counts.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[str]]) -> None:
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        self.counter = CountVectorizer(stop_words="english")
+        try:
+            self.counter.fit([text for group in groups for text in group])
+        except ValueError:  # there is no word but stop words
+            self.counter.fit(["word"])
+        self.words = self.counter.build_analyzer()
+        self.groups = [self._counted(list(group)) for group in groups]
+
+    def cosines(self, strings: Sequence[str]) -> NDArray[Any]:
+        """(len(strings), groups) mean cosines of each string with the strings of each group."""
+        found = np.empty((len(strings), len(self.groups)))
+        for number, group in enumerate(self.groups):
+            step = max(1, _BLOCK // len(group.texts))
+            for start in range(0, len(strings), step):
+                some = self._counted(strings[start : start + step])
+                found[start : start + step, number] = _cosines(some, group).mean(axis=1)
+        return found
+
+    def _counted(self, texts: Sequence[str]) -> "_Counted":
+        squares = [sum(n * n for n in Counter(self.words(text)).values()) for text in texts]
+        return _Counted(texts, self.counter.transform(texts).astype(float), np.array(squares, float))
+
+
+class _Counted(NamedTuple):
+    """counts: (N, words), sparse, of words that any group has. squares: (N,) sums of squared counts of all words."""
+
+    texts: Sequence[str]
+    counts: Any
+    squares: NDArray[Any]
+
+
+def _cosines(new: _Counted, old: _Counted) -> NDArray[Any]:
+    """(len(new), len(old)) cosines. Strings of stop words alone are alike only if they are equal."""
+    alone = (log(3 / 2) + 1) ** 2  # squared weight of a word that one of the two has
+    lengths = []
+    for one, other in ((new, old), (old, new)):
+        common = (one.counts.multiply(one.counts) @ (other.counts > 0).astype(float).T).toarray()
+        lengths.append(np.sqrt(alone * one.squares[:, None] + (1 - alone) * common))
+    norms = lengths[0] * lengths[1].T
+    found = np.divide((new.counts @ old.counts.T).toarray(), norms, out=np.zeros(norms.shape), where=norms > 0)
+    for i in np.flatnonzero(new.squares == 0):
+        found[i] = [float(text == new.texts[i]) for text in old.texts]
+    return found
+
+
 class Codebook:
     """Groups of distinct instructions (arXiv 2410.10868, section on instruction grouping).
 
-    A set of instructions is as near to a group as the mean cosine over all pairs (new, stored). The vectors are fitted
-    once a round, not on each pair by itself as in the authors' script: on the round's strings and all that were known
-    before it, and in testing on all that are known then, so that no answer depends on what else is asked.
+    A set of instructions is as near to a group as the mean cosine over all pairs (new, stored).
+
+    vectors: "pair" fits them on each pair by itself, as the authors' script does; "round" once, on the round's strings
+    and all that were known before it, and in testing on all that are known then. Either way no answer depends on what
+    else is asked. below: where none is as near as the threshold in testing, "newest" takes the group that was founded
+    last, as their script does, and "nearest" the nearest.
     """
 
-    def __init__(self, threshold: float, groups: Iterable[Iterable[str]] = ()) -> None:
-        self.threshold = threshold
+    def __init__(
+        self,
+        threshold: float,
+        groups: Iterable[Iterable[str]] = (),
+        *,
+        vectors: str = "round",
+        below: str = "nearest",
+    ) -> None:
+        self.threshold, self.vectors, self.below = threshold, vectors, below
         self.groups = [list(group) for group in groups]
 
     def match(self, instructions: Sequence[str]) -> tuple[int | None, float]:
@@ -79,7 +147,11 @@ class Codebook:
         new = list(dict.fromkeys(instructions))
         if not self.groups:
             return None, 0.0
-        near = _Vectors({**dict.fromkeys(new), **self._known}, self.groups).cosines(new).mean(axis=0)
+        if self.vectors == "pair":
+            fitted: _Vectors | _Pairs = _Pairs(self.groups)
+        else:
+            fitted = _Vectors({**dict.fromkeys(new), **self._known}, self.groups)
+        near = fitted.cosines(new).mean(axis=0)
         best = int(np.argmax(near))
         return best, float(near[best])
 
@@ -94,12 +166,27 @@ class Codebook:
         self.__dict__.pop("_fitted", None)
         return group, found
 
-    def route(self, instructions: Sequence[str]) -> list[int]:
-        """The nearest group of each, whatever the threshold: at test time some weights have to answer."""
+    def route(self, instructions: Sequence[str], *, together: bool = False) -> list[int]:
+        """The group that answers each; in testing some weights have to, however far they are.
+
+        Args:
+            instructions: One of each conversation.
+            together: Whether they are one test set, which goes to one group as a whole.
+
+        Raises:
+            LookupError: No round was learnt yet.
+        """
         if not self.groups:
             raise LookupError("no round was learnt yet, so there is no group to answer.")
         new = list(dict.fromkeys(instructions))
-        nearest = dict(zip(new, self._fitted.cosines(new).argmax(axis=1).tolist(), strict=True)) if new else {}
+        if not new:
+            return []
+        near = self._fitted.cosines(new)
+        near = np.broadcast_to(near.mean(axis=0), near.shape) if together else near
+        best = near.argmax(axis=1)
+        if self.below == "newest":
+            best = np.where(near.max(axis=1) >= self.threshold - ROUNDING, best, len(self.groups) - 1)
+        nearest = dict(zip(new, best.tolist(), strict=True))
         return [nearest[text] for text in instructions]
 
     @property
@@ -107,5 +194,5 @@ class Codebook:
         return dict.fromkeys(text for group in self.groups for text in group)
 
     @cached_property
-    def _fitted(self) -> _Vectors:
-        return _Vectors(self._known, self.groups)
+    def _fitted(self) -> "_Vectors | _Pairs":
+        return _Pairs(self.groups) if self.vectors == "pair" else _Vectors(self._known, self.groups)

@@ -67,8 +67,8 @@ class Conversations(DataType):
     def misfit(self, metric: str, error: Exception) -> str:
         return (
             f"metric '{metric}' does not score replies to conversations. Those that do: semantic_similarity, "
-            "lexical_similarity, reply_exact_match, ROUGE_L, reply_coverage, task_score, and those of tasks; or one "
-            "of your own, in a file. "
+            "lexical_similarity, reply_exact_match, ROUGE_L, BLEU, chrF, SQuAD_F1, reply_coverage, task_score, and "
+            "those of tasks; or one of your own, in a file. "
             f"({error})"
         )
 

@@ -21,6 +21,7 @@ from ianvs.testenv.metrics import (
     suites,
     survey,
     text,
+    text_overlap,
     token_scores,
     unseen_detection,
 )
@@ -39,7 +40,7 @@ METRICS = (
     *hierarchies.AT_DEPTHS,
     *defined_in(hierarchies, overlap, unseen_detection, routing),
     semantic_similarity,
-    *defined_in(text, token_scores, answer_scores, picture_replies),
+    *defined_in(text, text_overlap, token_scores, answer_scores, picture_replies),
     *DETECTION, *MULTILABEL,
     *defined_in(regression_metrics, survey, online, suites, benchmarks, general_change, prequential),
 )  # fmt: skip

@@ -167,22 +167,6 @@ def reply_exact_match(record: EvaluationRecord) -> Mapping[str, float]:
 
 
 @score_metric(
-    "ROUGE_L",
-    aliases=("rougeL", "ROUGE-L"),
-    formula="mean over replies of 2 P R / (P + R), P = L / |reply|, R = L / |reference|, L = |LCS| in words",
-    source="Lin 2004, section 3, with beta = 1",
-)
-def rouge_l(record: EvaluationRecord) -> Mapping[str, float]:
-    """F1 of the longest common subsequence of words of reply and reference, 0 to 1; mean over replies."""
-
-    def f1(reply: str, reference: str) -> float:
-        said, wanted = words(reply), words(reference)
-        return 2 * lcs_length(said, wanted) / (len(said) + len(wanted)) if said and wanted else 0.0
-
-    return by_pair("ROUGE_L", record, f1)
-
-
-@score_metric(
     "reply_coverage",
     formula="|{replies that are there and not blank}| / |{turns of users}|",
     source="plain count; such replies are left out in Continual-NExT",

@@ -15,6 +15,10 @@ PRESETS = {
     "coin": {"formula_side": "new", "scale": 2.0, "fallback": 0.01, "init": "after_first_step"},
     "continual_next": {"formula_side": "new", "scale": 0.01, "fallback": 0.001, "init": "after_first_step"},
 }
+GROUPS = {  # how rounds and test conversations find their group
+    "paper": {"new_group": "fresh", "vectors": "round", "routing": "conversation", "below": "nearest"},
+    "coin": {"new_group": "continue", "vectors": "pair", "routing": "test_set", "below": "newest"},
+}
 
 
 class CIA(LanguageLearner):
@@ -32,8 +36,11 @@ class CIA(LanguageLearner):
     "after_first_step") replaces its part.
     beta: from 0 to 1, the weight of the old in every step, instead of the formula (the ablation of the paper).
     grouping: "tfidf" gives each group of rounds whose instructions are alike (mean cosine >= `threshold`) weights of
-    its own, and routes each test conversation to the nearest; a new group starts from the first weights (`new_group:
-    continue`, from the present ones). "none": one set for all.
+    its own, and routes each test conversation to one. "none": one set for all. The preset "coin" does so as its script:
+    a new group goes on from the present weights (`new_group: continue`; `fresh` from the first ones), TF-IDF is fitted
+    on each pair (`vectors: pair`; on a `round`), a test set is routed as a whole where the exam tells the task
+    (`routing: test_set`, else each `conversation`), and what is nearer to no group than the threshold goes to the
+    newest (`below: newest`, or `nearest`). Its threshold is .9, and .3 for the authors' other sets of prompts.
     instruction: where it is in a conversation without a system prompt: the "last_line" of what the user says first (the
     paper's questions end with it), its "first_line", or all of it, "first_turn".
     """
@@ -50,7 +57,10 @@ class CIA(LanguageLearner):
         per="tensor",
         grouping="none",
         threshold=0.9,
-        new_group="fresh",
+        new_group=None,
+        vectors=None,
+        routing=None,
+        below=None,
         instruction="last_line",
         **tuning,
     ):
@@ -61,7 +71,10 @@ class CIA(LanguageLearner):
             ("init", init or "before_first_step", ("before_first_step", "after_first_step")),
             ("per", per, ("tensor", "global")),
             ("grouping", grouping, ("none", "tfidf")),
-            ("new_group", new_group, ("fresh", "continue")),
+            ("new_group", new_group or "fresh", ("fresh", "continue")),
+            ("vectors", vectors or "round", ("round", "pair")),
+            ("routing", routing or "conversation", ("conversation", "test_set")),
+            ("below", below or "nearest", ("nearest", "newest")),
             ("instruction", instruction, INSTRUCTIONS),
         ):
             require_known(name, value, known)
@@ -77,8 +90,12 @@ class CIA(LanguageLearner):
                 )
         DynamicAverage(**self.rule)  # says now what is wrong with them
         within(0, 1, threshold=threshold)
-        self.codebook = Codebook(threshold) if grouping == "tfidf" else None
-        self.new_group, self.instruction = new_group, instruction
+        asked = {"new_group": new_group, "vectors": vectors, "routing": routing, "below": below}
+        groups = GROUPS.get(preset, GROUPS["paper"]) | {name: value for name, value in asked.items() if value}
+        self.new_group, self.routing, self.instruction = groups["new_group"], groups["routing"], instruction
+        rules = {"vectors": groups["vectors"], "below": groups["below"]}
+        self.codebook = Codebook(threshold, **rules) if grouping == "tfidf" else None
+        self.of_one_task = False  # whether what is asked now is one test set
         self.average, self.learnt, self.group, self.shelf, self.first = None, set(), 0, {}, None
         self.betas = []  # of each round what DynamicAverage.record() says
 
@@ -140,6 +157,14 @@ class CIA(LanguageLearner):
     def copy_of_weights(self):
         return {name: weight.detach().cpu().clone() for name, weight in self.weights.items()}
 
+    def predict(self, data, *, task=None, **context):
+        self.of_one_task = task is not None
+        return super().predict(data, **context)
+
+    def teacher_forced(self, data, *, task=None, **context):
+        self.of_one_task = task is not None
+        return super().teacher_forced(data, **context)
+
     def answer(self, asked):
         return self.routed(asked, super().answer)
 
@@ -150,7 +175,8 @@ class CIA(LanguageLearner):
         """What `answers` gives of each conversation, with the weights of its group."""
         if not self.shelf:
             return answers(asked)
-        groups = self.codebook.route(self.instructions(asked))
+        together = self.routing == "test_set" and self.of_one_task
+        groups = self.codebook.route(self.instructions(asked), together=together)
         here, said = self.copy_of_weights(), [None] * len(asked)
         for group in sorted(set(groups)):
             self.set_weights(self.shelf[group])
@@ -169,4 +195,5 @@ class CIA(LanguageLearner):
         self.betas, self.learnt, self.group = list(state["betas"]), set(state["learnt"]), state["group"]
         self.shelf, self.first = dict(state["shelf"]), state["first"]
         if self.codebook is not None:
-            self.codebook = Codebook(self.codebook.threshold, state["groups"])
+            rules = {"vectors": self.codebook.vectors, "below": self.codebook.below}
+            self.codebook = Codebook(self.codebook.threshold, state["groups"], **rules)

@@ -177,6 +177,9 @@ CHECKS = [
         naive_options={**COIN, "threshold": 0.3},
         grouping="tfidf",
         threshold=0.3,
+        new_group="fresh",
+        vectors="round",
+        below="nearest",
     ),
     language(
         CIA,

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import find
-from ianvs.testenv.metrics import defined_in, text
+from ianvs.testenv.metrics import defined_in, text, text_overlap
 from ianvs.testenv.metrics.text import lcs_length, normalised, turns_of, words
 from tests.errors import errors_of
 from tests.unit.testenv.metrics.replies import record
 
-SCORES = {metric.name: metric for metric in defined_in(text)}
+SCORES = {metric.name: metric for metric in defined_in(text)} | {"ROUGE_L": text_overlap.ROUGE_L}
 FULL = {"lexical_similarity": 1, "reply_exact_match": 1, "ROUGE_L": 1, "reply_coverage": 1}
 COMPARING = ["lexical_similarity", "reply_exact_match", "ROUGE_L"]
 
