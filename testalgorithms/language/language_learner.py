@@ -184,8 +184,9 @@ class LanguageLearner:
         """
         if kind != "conversation":
             raise PluginError(
-                f"it learns conversations, and the data are {kind}. docs/language.md lists their forms; a question and "
-                "its answer are one as {'prompt': ..., 'answer': ...}.",
+                f"it learns conversations, and the data are {kind}. docs/language.md lists their forms. Where a "
+                "question and its answer are two fields, name them in the dataset: columns: {prompt: question, reply: "
+                "answer}.",
                 code="refused-arguments",
             )
         check_model(self.options, self.replying.batch_size)

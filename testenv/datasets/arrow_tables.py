@@ -67,7 +67,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
         if (said := _conversations(grid, spec)) is not None:
             none = [0] * len(said)
             told = lambda i, slip: grid.slip(i, slip.message)  # noqa: E731
-            return conversations_listing(said, path, none, told)
+            return conversations_listing(said, path, none, told, columns=spec.columns, skip_bad=spec.skip_bad)
         return table_listing(grid, spec, part)
     except SourceError:
         raise

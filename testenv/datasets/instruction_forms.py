@@ -9,6 +9,7 @@ Alpaca          {"system": "...", "instruction": "...", "input": "...", "output"
 Dolly           {"instruction": "...", "context": "...", "response": "...", "category": "..."}
 query-response  {"system": "...", "query": "...", "response": "...", "history": [["...", "..."], ...]}
 prompt-completion  {"prompt": "...", "completion": "..."}, or both of them lists of messages (TRL)
+prompt-response {"prompt": "...", "response": "..."}
 TRACE           {"prompt": "...", "answer": "..."}
 Super-NI        {"Definition": "...", "input": "...", "output": ["...", ...]}, an instance of a task; or flat,
                 {"definition": "...", "inputs": "...", "targets": "..."}
@@ -295,6 +296,7 @@ FORMS = (
     Form("query-response", ("query", "response"), partial(_turn, asked=("query",), reply="response", history=True)),
     Form("CoIN test", ("question_id", "text"), _question_and_answer),
     Form("prompt-completion", ("prompt", "completion"), _completion),
+    Form("prompt-response", ("prompt", "response"), partial(_turn, asked=("prompt",), reply="response", history=True)),
     Form("TRACE", ("prompt", "answer"), partial(_turn, asked=("prompt",), reply="answer")),
     Form("Super-NI", ("Definition", "input", "output"), _instance, replies="output"),
     Form("Super-NI, flat", ("definition", "inputs", "targets"), _flat_instance),

@@ -14,23 +14,6 @@ from ianvs.testalgorithms.language.grouping import Codebook
 from tests.unit.testalgorithms.talks import SIZE, asked, talks, taught, weights_of
 
 WORDS = ["answer", "with", "the", "letter", "choice", "single", "word", "box", "region", "question", "and", "in", "a"]
-    "answer",
-    "with",
-    "the",
-    "letter",
-    "choice",
-    "single",
-    "word",
-    "box",
-    "region",
-    "question",
-    "phrase",
-    "and",
-    "in",
-    "a",
-    "the",
-    "short",
-]
 
 
 def texts(draw, count):

@@ -150,12 +150,21 @@ ColumnNames = Annotated[
 ]
 """The name of a column of a table, or a list of names."""
 
+ConversationPart = Literal["prompt", "reply", "system", "topic"]
+"""What a field of a conversation can be."""
+
 _Names = Several[Annotated[str, BeforeValidator(class_name)]]
 ClassNames = Annotated[
     tuple[str, ...] | Mapping[str, tuple[str, ...]],
     ReadAs(list=_Names, mapping=Annotated[dict[str, _Names], NotEmpty]),
 ]
 """A list of names, or a mapping from domains to such lists."""
+
+
+def _with_reply(given: dict[ConversationPart, str]) -> dict[ConversationPart, str]:
+    if missing := {"prompt", "reply"} - given.keys():
+        raise ValueError(f"names no {' and no '.join(sorted(missing))}; write columns: {{prompt: ..., reply: ...}}.")
+    return given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +228,9 @@ class DatasetSpec(PlacedSpec):
     label_separator: Name | None = None
     # The folder of the pictures of conversations, None: beside their file; or "ignore" leaves them out.
     pictures: Annotated[Path | Literal["ignore"] | None, BeforeValidator(_pictures)] = None
+    # What the fields of conversations are called in the files, by what they are: {prompt: question, reply: answer}.
+    columns: Annotated[dict[ConversationPart, Name], AfterValidator(_with_reply)] | None = None
+    skip_bad: bool = False  # leave out records that are no conversations, with a warning that counts them
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     # The share of the training data that becomes the test part, class by class, and the seed by which it is drawn.
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,8 @@ def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
 
     Where `spec` names columns of a table, only if no table could have them.
     """
+    if spec.columns:
+        return True
     forms, of_table = Forms(), spec.input is not None or spec.label is not None
 
     def is_one(record: Mapping[str, object]) -> bool:
@@ -53,7 +56,16 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     def told(index: int, slip: Slip) -> ValidationError:
         return ValidationError(slip.message, records.place(index, *slip.steps), code=slip.code)
 
-    return conversations_listing(records.values, records.path, records.lines, told, spec.domain, spec.pictures)
+    return conversations_listing(
+        records.values,
+        records.path,
+        records.lines,
+        told,
+        spec.domain,
+        spec.pictures,
+        columns=spec.columns,
+        skip_bad=spec.skip_bad,
+    )
 
 
 def conversations_listing(
@@ -63,9 +75,13 @@ def conversations_listing(
     told: Callable[[int, Slip], ValidationError],
     domain: str | None = None,
     pictures: Path | str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    skip_bad: bool = False,
 ) -> Listing:
     """`read_conversations` of records from anywhere. told: what is said of a slip in one of them.
 
+    columns: the names of fields, by what they are. skip_bad: records with a slip are left out; a warning counts them.
     path, lines: where they were written. domain: the field that names a domain; None: `domain`, if there is one.
     pictures: the folder that they are in, None beside `path`; IGNORE leaves them out.
     """
@@ -74,11 +90,12 @@ def conversations_listing(
     domains: list[str] = []
     problems: list[ValidationError] = []
     first: dict[str, int] = {}  # the position of each id
+    kept: list[int] = []
     forms = Forms()
     for index, record in enumerate(records):
         try:
-            said.append(conversation_of(record, forms, files))
-            domains.append(_domain(record, domain))
+            one = conversation_of(_renamed(record, columns, domain) if columns else record, forms, files)
+            of = _domain(record, domain)
             if (before := first.setdefault(_given(record), index)) != index and _given(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
                 told_twice = f"the id {_given(record)!r} stands there for the second time; it was given{where} before."
@@ -89,11 +106,57 @@ def conversations_listing(
                 )
         except Slip as slip:
             problems.append(told(index, slip))
+        else:
+            said.append(one)
+            domains.append(of)
+            kept.append(index)
+    if problems and not (skip_bad and kept):
+        raise SourceError(summary(_alike(problems)))
     if problems:
-        raise SourceError(summary(problems))
+        records, lines = [records[i] for i in kept], [lines[i] for i in kept]
     replies = column([list(one.assistant) for one in said])
     listing = rows_listing(path, lines, "conversation", column(said), "replies", replies, domains)
-    return replace(listing, marks=_marks(said, forms), given=column([_given(record) for record in records]))
+    return replace(
+        listing,
+        marks=_marks(said, forms),
+        given=column([_given(record) for record in records]),
+        warnings=(*listing.warnings, *_left_out(problems, len(kept))),
+    )
+
+
+def _renamed(record: Any, columns: Mapping[str, str], domain: str | None) -> Any:
+    """A record with the fields that `columns` names as those of a prompt and its completion. Raises Slip."""
+    if not isinstance(record, dict):
+        return record
+    for name in columns.values():
+        if name not in record:
+            known = f"{closest(name, record)} It has: {one_line(list(record)) or 'nothing'}."
+            raise Slip(f"has no '{name}', which `columns` names.{known}")
+    beside = ("id", "topic", "image", "images", "fact", "feedback", DOMAIN_COLUMN, domain)
+    kept = {name: value for name, value in record.items() if name in beside}
+    fields = {"prompt": "prompt", "reply": "completion", "system": "system", "topic": "topic"}
+    return kept | {fields[part]: record[name] for part, name in columns.items()}
+
+
+def _alike(problems: Sequence[ValidationError]) -> list[ValidationError]:
+    """One of those with the same message, which says how many more there are."""
+    counts = Counter(problem.message for problem in problems)
+    told: dict[object, ValidationError] = {}
+    for problem in problems:
+        if (count := counts[problem.message]) > 2:
+            more = f"{problem.message} ({count - 1} more lines have the same problem.)"
+            told.setdefault(problem.message, replace(problem, message=more))
+        else:
+            told[len(told)] = problem
+    return list(told.values())
+
+
+def _left_out(problems: Sequence[ValidationError], kept: int) -> list[ValidationError]:
+    if not problems:
+        return []
+    first = problems[0]
+    told = f"{len(problems)} of {len(problems) + kept} records are left out by skip_bad; the first: {first.message}"
+    return [replace(first, message=told, warning=True, code="doubtful-data")]
 
 
 def _marks(said: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
