@@ -49,7 +49,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "gptj": {**GPT, "rotary_dim": 4},
     "gpt_neox": SIZES,
     "gpt_bigcode": GPT,
-    "opt": {"hidden_size": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "word_embed_proj_dim": 32},
+    "opt": {"hidden_size": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "word_embed_proj_dim": 32},
     "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},
     "falcon": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
     "mixtral": {**SIZES, "num_local_experts": 4},
@@ -70,10 +71,11 @@ KINDS: dict[str, dict[str, Any]] = {
 OPTIONS = {"lora_r": 2, "lora_alpha": 4, "max_new_tokens": 6, "batch_size": 3, "epochs": 2}
 HEAD = """# Kinds of language models
 
-Written by `python benchmarks/architectures.py` with transformers {transformers} and peft {peft}: a tiny model of each kind, made by transformers from
-its configuration and written as a folder, went through what a job does. LoRA, full: two rounds of tuning (`target_modules: all-linear`). Replies: those of batches of 8 and
-of 1 are equal. Save, load: a learner that was saved and loaded learns a third round to the same bits. Under an adapter: the share of all weights. A cell that is no "yes" has
-the reason, as `validate` says it before anything is trained.
+Written by `python benchmarks/architectures.py` with transformers {transformers} and peft {peft}: a tiny model of each
+kind, made by transformers from its configuration and written as a folder, went through what a job does. LoRA, full: two
+rounds of tuning (`target_modules: all-linear`). Replies: those of batches of 8 and of 1 are equal. Save, load: one that
+was saved and loaded learns a third round to the same bits. Under an adapter: the share of all weights. A cell that
+is no "yes" has the reason, as `validate` says it before anything is trained.
 
 | `model_type` | LoRA | full | replies | save, load | under an adapter |
 |---|---|---|---|---|---|
@@ -97,7 +99,9 @@ def write(folder: Path, kind: str) -> None:
     """A tiny model of this kind with its tokenizer."""
     tokenizer = tiny_tokenizer(["Who is mayor? Ada. Red Foxes."], 300)
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
-    config = AutoConfig.for_model(kind, **({"vocab_size": len(tokenizer), **ends, **KINDS[kind]} if KINDS[kind] else {}))
+    config = AutoConfig.for_model(
+        kind, **({"vocab_size": len(tokenizer), **ends, **KINDS[kind]} if KINDS[kind] else {})
+    )
     tokenizer.save_pretrained(folder)
     if not KINDS[kind]:
         config.save_pretrained(folder)  # it is refused by its configuration
@@ -156,9 +160,7 @@ def row(kind: str, folder: Path) -> str:
 def goes_on(learner: LanguageLearner, folder: Path) -> bool:
     """Whether a learner that is saved and loaded learns the same."""
     batch = learner.replying.batch_size
-    again = LanguageLearner(
-        base_model=str(folder), **OPTIONS, tuning=learner.options.tuning, generation_batch=batch
-    )
+    again = LanguageLearner(base_model=str(folder), **OPTIONS, tuning=learner.options.tuning, generation_batch=batch)
     again.load(learner.save(folder / f"kept-{learner.options.tuning}"))
     for one in (learner, again):
         one.train(Talks(3), None, round=3)
@@ -183,7 +185,9 @@ def main(kinds: list[str]) -> None:
                 rows.append(f"| `{kind}` | {type(error).__name__}: {' '.join(str(error).split())[:200]} | | | | |")
         print(rows[-1], flush=True)
     if not kinds:
-        PAGE.write_text(HEAD.format(transformers=transformers.__version__, peft=peft.__version__) + "\n".join(rows) + "\n")
+        PAGE.write_text(
+            HEAD.format(transformers=transformers.__version__, peft=peft.__version__) + "\n".join(rows) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -36,13 +36,14 @@ from ianvs.testalgorithms.language.probes import require_apart
 from ianvs.testalgorithms.language.served import require_servable, written_by
 from ianvs.testalgorithms.language.sight import is_projector, require_sight, shelved, unshelved
 from ianvs.testalgorithms.language.source_target import pairs
-from ianvs.testalgorithms.language.teacher_forced import of_whole
+from ianvs.testalgorithms.language.steps import Steps
+from ianvs.testalgorithms.language.teacher_forced import mean_surprise, of_whole
 from ianvs.testalgorithms.language.tuning_loop import Descent
 
 PICTURES = "pictures"  # of those that a method keeps, in the folder of a model
 
 
-class LanguageLearner:
+class LanguageLearner(Steps):
     """Tunes a causal language model on what each round brings; by itself, one round after the other.
 
     The loss is the mean of -log p(token | tokens before) over what the assistant says, its end mark included. Each
@@ -130,43 +131,18 @@ class LanguageLearner:
         above(0, projector_learning_rate=projector_learning_rate)
         self.projector_learning_rate = projector_learning_rate
         at_least(2, max_length=max_length)  # one token to learn and one before it
-        self.max_length = max_length
-        self.lengths = Lengths(max_length)
-        self.checkpointing, self.packing = checkpointing, packing
+        self.max_length, self.lengths = max_length, Lengths(max_length)
+        self.checkpointing, self.packing, self._built = checkpointing, packing, False
         self.general = GeneralAbility(general_tasks, general_limit)
         self._tokenizer: Any = None
-        self._built = False
         self._held_out: Sequence[Encoded] = ()
         self._generation: Generation | None = None
 
-    # What a method may override.
-
-    def before_round(self, data: RoundOfTalk) -> None:
-        """Called before the first step of a round."""
-
-    def extend(self, conversations: list[Encoded]) -> list[Encoded]:
-        """The conversations of a batch, from those that the round's order brings."""
-        return conversations
+    # What a method may override, beside the steps of `Steps`.
 
     def loss(self, batch: Batch) -> Tensor:
         """The scalar that a step goes down; by itself, the mean over learnt tokens of -log p."""
         return cross_entropy(self.logits(batch), batch.targets)
-
-    def before_step(self) -> None:
-        """Called when the step's gradients are there, before they are used."""
-
-    def after_step(self) -> None:
-        """Called after the weights have moved; the gradients are still there."""
-
-    def after_round(self, data: RoundOfTalk) -> None:
-        """Called after the last step of a round, before anything is scored."""
-
-    def state(self) -> dict[str, Any]:
-        """What the method needs to go on besides the weights: tensors, numbers, text, and lists or dicts of these."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
 
     # What the benchmark calls.
 
@@ -302,8 +278,8 @@ class LanguageLearner:
         self._ready([], device, seed)
         self.network.eval()
         with self._precision():
-            batch = self.replying.batch_size
-            return self.general.scores(self.network, self._tokenizer, batch=batch, longest=self.window)
+            most = {"batch": self.replying.batch_size, "longest": self.window}
+            return self.general.scores(self.network, self._tokenizer, **most)
 
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to the folder `path`."""
@@ -328,7 +304,7 @@ class LanguageLearner:
 
     @property
     def remark(self) -> str:
-        """What the report says of how it went; a method that has something to say joins it to this."""
+        """What the report says of how it went; a method joins what it has to say to this."""
         under = remark_of_adapter(self.network) if self._built and self.options.tuning != "full" else ""
         return "; ".join(filter(None, (under, self.lengths.remark)))
 
@@ -336,15 +312,8 @@ class LanguageLearner:
         """The mean of -log p over what the assistant says in the round's held-out conversations; None without any."""
         if not self._held_out:
             return None
-        training, total, tokens = self.network.training, 0.0, 0
-        self.network.eval()
-        with torch.no_grad():
-            for part in split_by_tokens(self._held_out, self.descent.batch_size * self.max_length):
-                batch = self.batch(part)
-                total += float(cross_entropy(self.logits(batch), batch.targets, reduction="sum"))
-                tokens += len(batch.targets)
-        self.network.train(training)
-        return total / tokens
+        most = self.descent.batch_size * self.max_length
+        return mean_surprise(self.network, self.logits, map(self.batch, split_by_tokens(self._held_out, most)))
 
     # For methods to use.
 

@@ -1,11 +1,12 @@
 """What a language model makes of true replies: which of their tokens it would have said, and how likely they were."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from ianvs.testalgorithms.language.batches import only_at
 from ianvs.testalgorithms.language.chat_template import ChatTemplate
@@ -34,6 +35,18 @@ def of_whole(
     parts = [[encoded for _, encoded in template.learnable(one)] for one in conversations]
     told = [teacher_forced(network, part, window, template.sight) for part in parts]
     return [[sum(numbers) for numbers in zip(*one, strict=True)] for one in told]
+
+
+@torch.no_grad()
+def mean_surprise(network: Any, logits: Callable[[Any], Tensor], batches: Iterable[Any]) -> float:
+    """The mean of -log p over the learnt tokens of batches; the network stays in the mode in which it is."""
+    training, total, tokens = network.training, 0.0, 0
+    network.eval()
+    for batch in batches:
+        total += float(cross_entropy(logits(batch), batch.targets, reduction="sum"))
+        tokens += len(batch.targets)
+    network.train(training)
+    return total / tokens
 
 
 def _of_one(network: Any, conversation: Encoded, within: Encoded, sight: Sight | None) -> list[float]:
