@@ -108,7 +108,7 @@ def test_a_tiny_model_has_no_tokens_before_it_was_trained():
 
 
 def test_each_group_judges_its_own_conversations():
-    learner = taught(CIA(**{**SIZE, "epochs": 12}, grouping="tfidf", threshold=1.0))
+    learner = taught(CIA(**{**SIZE, "epochs": 12}, grouping="tfidf", threshold=1.0, below="nearest"))
     found = learner.teacher_forced(BOTH)
     groups = learner.codebook.route([c.system or c.user[0] for c in conversations_of(BOTH.x)])
     assert len(set(groups)) == 2
