@@ -33,7 +33,7 @@ from ianvs.testalgorithms.language.models import (
 )
 from ianvs.testalgorithms.language.numbers import above, at_least
 from ianvs.testalgorithms.language.probes import require_apart
-from ianvs.testalgorithms.language.served import require_servable, written_by
+from ianvs.testalgorithms.language.served import require_servable, sees_pictures, written_by
 from ianvs.testalgorithms.language.sight import is_projector, require_sight, shelved, unshelved
 from ianvs.testalgorithms.language.source_target import pairs
 from ianvs.testalgorithms.language.steps import Steps
@@ -133,8 +133,7 @@ class LanguageLearner(Steps):
         at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length, self.lengths = max_length, Lengths(max_length)
         self.checkpointing, self.packing, self._built = checkpointing, packing, False
-        self.general = GeneralAbility(general_tasks, general_limit)
-        self._tokenizer: Any = None
+        self.general, self._tokenizer = GeneralAbility(general_tasks, general_limit), None
         self._held_out: Sequence[Encoded] = ()
         self._generation: Generation | None = None
 
@@ -168,7 +167,8 @@ class LanguageLearner(Steps):
         check_model(self.options, self.replying.batch_size)
         self.general.check()
         if server is not None:
-            require_servable(self.options, server, self.replying, why_not=self.unservable)
+            sees = sees_pictures(self.options)
+            require_servable(self.options, server, self.replying, sees=sees, why_not=self.unservable)
         rounds = [conversations_of(*one) for one in conversations or ()]
         return remark_of_rounds(rounds, self.options, self.max_length) if rounds else ""
 

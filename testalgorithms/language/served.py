@@ -43,7 +43,9 @@ def written_by(
     return written
 
 
-def require_servable(options: ModelOptions, server: Mapping[str, str], replying: Replying, *, why_not: str) -> None:
+def require_servable(
+    options: ModelOptions, server: Mapping[str, str], replying: Replying, *, sees: bool, why_not: str
+) -> None:
     """Raise PluginError unless that server can write the replies of such a learner.
 
     server: as ianvs.plugins.contract.EXAM_FACTS has it. why_not: what of the method no server can do; "" for nothing.
@@ -61,7 +63,7 @@ def require_servable(options: ModelOptions, server: Mapping[str, str], replying:
         said = "a server takes plain adapters of layers, without use_dora and target_parameters"
     elif replying.temperature or replying.stops:
         said = "a server is asked for greedy replies, without temperature and stop_strings"
-    elif _sees(options):
+    elif sees:
         said = f"{named} sees, and a server is sent prompts without pictures"
     elif not _is_served(place.name, server):
         said = f"{named} is not what the server at {server['url']} has loaded, '{server['root']}'"
@@ -73,8 +75,9 @@ def require_servable(options: ModelOptions, server: Mapping[str, str], replying:
         )
 
 
-def _sees(options: ModelOptions) -> bool:
-    here = options.download or place_of(options.base_model).is_here(options.revision)
+def sees_pictures(options: ModelOptions) -> bool:
+    """Whether the base model does; no for one that is not on this machine yet."""
+    here = not options.tiny and place_of(options.base_model).is_here(options.revision)
     return here and config_of(options).model_type in KINDS
 
 

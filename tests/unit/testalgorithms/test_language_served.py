@@ -20,7 +20,7 @@ OPTIONS = {"base_model": "org/model", "tuning": "lora"}
 
 def refused(learner, root="org/model", sees=False):
     server = {"url": "http://here:1", "version": "vllm 1", "name": "served", "root": root}
-    require_servable(learner.options, server, sees=sees, why_not=learner.unservable)
+    require_servable(learner.options, server, learner.replying, sees=sees, why_not=learner.unservable)
 
 
 def test_an_adapter_on_the_model_that_the_server_has_is_served_by_its_place_or_its_name(tmp_path):
@@ -39,8 +39,10 @@ def test_an_adapter_on_the_model_that_the_server_has_is_served_by_its_place_or_i
         (lambda: LanguageLearner(base_model="tiny", tuning="lora"), {}),
         (lambda: LanguageLearner(**OPTIONS), {"sees": True}),
         (lambda: LanguageLearner(**OPTIONS), {"root": "org/other"}),
+        (lambda: LanguageLearner(**OPTIONS, use_dora=True), {}),
+        (lambda: LanguageLearner(**OPTIONS, temperature=0.7), {}),
     ],
-    ids=["full", "moelora", "olora", "tiny", "sees", "another model"],
+    ids=["full", "moelora", "olora", "tiny", "sees", "another model", "dora", "drawn"],
 )
 def test_what_no_server_can_do_is_refused(learner, where):
     assert errors_of(refused, learner(), **where) == [("refused-arguments", "")]
