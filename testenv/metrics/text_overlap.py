@@ -133,13 +133,13 @@ def _of_corpus(name: str, formula: str, summary: str, source: str, score: Callab
     )
 
 
-def _bleu(replies: list[str], references: list[list[str | None]]) -> Any:
+def _bleu(replies: list[str], references: Any) -> Any:
     from sacrebleu import corpus_bleu
 
     return corpus_bleu(replies, references)
 
 
-def _chrf(replies: list[str], references: list[list[str | None]]) -> Any:
+def _chrf(replies: list[str], references: Any) -> Any:
     from sacrebleu import corpus_chrf
 
     return corpus_chrf(replies, references)

@@ -76,7 +76,7 @@ def conversations_listing(
     domain: str | None = None,
     pictures: Path | str | None = None,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[Any, str] | None = None,
     skip_bad: bool = False,
 ) -> Listing:
     """`read_conversations` of records from anywhere. told: what is said of a slip in one of them.
@@ -124,7 +124,7 @@ def conversations_listing(
     )
 
 
-def _renamed(record: Any, columns: Mapping[str, str], domain: str | None) -> Any:
+def _renamed(record: Any, columns: Mapping[Any, str], domain: str | None) -> Any:
     """A record with the fields that `columns` names as those of a prompt and its completion. Raises Slip."""
     if not isinstance(record, dict):
         return record
