@@ -50,11 +50,11 @@ def _list(options: argparse.Namespace) -> int:
         hint = f" Did you mean '{meant}'?" if meant in KINDS else closest(meant, KINDS)
         raise IanvsError(f"unknown kind '{options.kind}'.{hint} There are: {', '.join(KINDS)}.", code="unknown-name")
     entries = listed(options.kind)
-    shown = {entry.value: (qualified(entry.value) if entry.url else "") or entry.name for entry in entries}
-    width = max(map(len, shown.values()))
-    for entry in entries:
+    names = [(qualified(entry.value) if entry.url else "") or entry.name for entry in entries]
+    width = max(map(len, names))
+    for name, entry in zip(names, entries, strict=True):
         origin = f" (package {entry.package})" if entry.package else ""
-        print(f"{shown[entry.value]:<{width}}  {entry.summary}{origin}")
+        print(f"{name:<{width}}  {entry.summary}{origin}")
     print("\n`ianvs show NAME` tells more of one.")
     if options.kind == "metrics":
         from ianvs.exam.metrics.registry import unusable

@@ -209,7 +209,10 @@ class RoundStore:
                 raise DamagedError(path, CHANGED) from error
             if not same:
                 raise DamagedError(path, CHANGED)
-            yield file
+            try:
+                yield file
+            except Exception as error:  # of a reader: the archive around it may be damaged all the same
+                raise DamagedError(path, CHANGED) from error
 
     def _round(self, case_id: str, index: int) -> Record | None:
         """Content of one round.json, evaluated or not. Raises DamagedError."""

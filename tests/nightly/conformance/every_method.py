@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -167,6 +167,13 @@ def segmenter(place: str, name: str, **options: Any) -> Candidate:
     )
 
 
+def dense_segmenter(place: str, name: str) -> Candidate:
+    """Of one head for all classes; SHORT without what only the methods of domains take."""
+    candidate = segmenter(place, name)
+    options = {key: candidate.options[key] for key in ("epochs", "batch_size", "learning_rate")}
+    return replace(candidate, options={**options, "network": "erfnet_narrow"})
+
+
 SEGMENTERS = {
     "mdil-ss": segmenter("mdil_ss", "MDILSS"),
     "segmentation, finetune": segmenter("segmentation.finetune", "FineTuning"),
@@ -175,6 +182,10 @@ SEGMENTERS = {
     "segmentation, single task": segmenter("segmentation.single_task", "SingleTask"),
     "segmentation, lwf": segmenter("segmentation.lwf", "LwF"),
     "segmentation, replay": segmenter("segmentation.replay", "Replay", capacity=6),
+    "segmentation by classes, finetune": dense_segmenter("class_segmentation.finetune", "DenseFinetune"),
+    "segmentation by classes, joint": dense_segmenter("class_segmentation.joint", "DenseJoint"),
+    "segmentation by classes, MiB": dense_segmenter("class_segmentation.mib", "MiB"),
+    "segmentation by classes, PLOP": dense_segmenter("class_segmentation.plop", "PLOP"),
 }
 
 # Boxes and several labels, in two rounds of shapes.

@@ -114,7 +114,7 @@ def test_a_study_that_is_lost_is_made_again_from_its_cases(folder: Path, damage:
     if damage == "gone":
         file.unlink()
     else:
-        file.write_text(edited(text, '"number": 1,', '"number": 2,', count=1))
+        file.write_text(edited(text, '"number":1,', '"number":2,', count=1))
     ianvs.run(folder / "benchmarkingjob.yaml")
     assert study_of(folder) == before and file.read_text() == text and taught(folder) == rounds
 

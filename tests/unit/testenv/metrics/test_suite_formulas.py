@@ -124,7 +124,7 @@ def naive(R, joint):
 
 
 def same(ours, other):
-    return math.isnan(other) if ours is None else ours == pytest.approx(other, abs=1e-12)
+    return math.isnan(other) if ours is None else ours == pytest.approx(other, rel=1e-9, abs=1e-12)
 
 
 @st.composite
