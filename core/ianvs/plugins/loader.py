@@ -294,12 +294,17 @@ def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
 
     Python's own and ours keep their names.
     """
-    tops = {name.partition(".")[0] for name in list(sys.modules)} - {*sys.stdlib_module_names, PACKAGE.name}
+    there: set[str] = set()
+    for folder in folders:
+        with suppress(OSError):
+            there.update(name.removesuffix(".py") for name in os.listdir(folder))  # noqa: PTH208 - as strings
+    # Those in sys.modules are looked up: to go through its thousands would copy their pages after a fork.
+    tops = {name for name in there if name in sys.modules} - {*sys.stdlib_module_names, PACKAGE.name}
     places = [(folder / f"{name}.py", folder / name / "__init__.py", name) for name in tops for folder in folders]
     own = {name for module, package, name in places if module.is_file() or package.is_file()}
     return tuple(
         name
-        for name, module in (list(sys.modules.items()) if own else ())  # a look at thousands of objects costs a fork
+        for name, module in (list(sys.modules.items()) if own else ())
         if name.partition(".")[0] in own
         and not _is_below(Path(getattr(module, "__file__", None) or folders[0]), folders)
     )

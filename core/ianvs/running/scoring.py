@@ -5,6 +5,7 @@ A score is also computed without parts of the samples: how much of it is chance 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
@@ -368,6 +369,7 @@ def _size(record: EvaluationRecord) -> int:
     return len(record.y_true)
 
 
+@lru_cache(maxsize=16)
 def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
     return np.asarray(np.random.default_rng(_SEED).permutation(samples) % groups)
 

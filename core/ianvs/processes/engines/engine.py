@@ -189,7 +189,7 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, task: Task) -> None:
-        """Start `task`; at most `slots` may be running."""
+        """Start `task`; at most `slots` may be running, and on the local engine the scorer beside them."""
 
     @abstractmethod
     def events(self, timeout: float) -> list[Event]:

@@ -18,8 +18,8 @@ _HUGE = 2 << 20
 
 MESSAGE_LIMIT = 200_000  # bytes between an engine and its forkserver; a packet must fit the socket's buffer
 
-MANY_TASKS = 36
-"""Tasks whose forks, two each, save the second that `gather_pages` takes."""
+MANY_TASKS = 72
+"""Tasks whose forks save the second that `gather_pages` takes."""
 
 
 def live(life: Callable[[], None]) -> NoReturn:

@@ -20,7 +20,13 @@ PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"
 """What is called with a CaseRequest."""
 ANSWERED = "answered"
-"""What a case returns that has run its author's code: it is to be called once more, to be scored in another process."""
+"""What a case returns that is to be scored by a process that has not run its author's code."""
+SCORE_CASES = "ianvs.running.session.scorer_process:serve"
+"""What is called with the folder of that process. It has two files:"""
+SCORER_ADDRESS, SCORER_OUTPUT = "address.json", "output.txt"
+"""Where the process takes requests, and what it has printed for the present case."""
+SCORED, UNANSWERED = "scored", "unanswered"
+"""Its replies to a CaseRequest: that the case is scored, or has failed, and that it lacks answers."""
 
 UNWRITABLE = {"round": 0, "unwritable": True}
 """What a case reports before it ends with EXIT_STORAGE."""
@@ -46,7 +52,7 @@ class CaseRequest:
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
     threads: int
     device: str  # "auto", "cpu", "cuda"
-    apart: bool  # whether it has a process of its own: else it is scored where it has run
+    apart: bool  # whether it has a process of its own, and is scored by another: else it is scored where it has run
     generation: GenerationSpec
     memory_mb: float | None
     saved_mb: float

@@ -12,12 +12,14 @@ from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Files, Task
-from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, UNWRITABLE, CaseRequest
+from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, UNANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.planning.plan import Plan, PlannedCase
+from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
 
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
+_SHORT_TICK = 0.05  # seconds, while something may happen of which the engine tells nothing
 _CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
 MOST_LOSSES = 5  # of a case, without a complete round between them
 _KILL = 9  # SIGKILL, which Windows has no name for
@@ -46,7 +48,8 @@ class _Running:
     planned: PlannedCase
     slot: Slot
     begun: bool = False
-    answered: bool = False  # it is to be called once more, to be scored
+    scoring: bool = False  # its answers are complete; the scorer has it
+    result: object = None  # what it has returned
     unwritable: bool = False  # it has said that its results can't be stored
     lost: str = ""  # why, where it was its machine that ended
     clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
@@ -60,7 +63,7 @@ class CaseLoop:
     """Runs every case of the plan that has something to do. Nothing of a finished case is kept in memory.
 
     slots: the places of those whose algorithms ask for the same resources, in the order in which they may choose.
-    request: makes what a process needs to know of a case.
+    request: makes what a process needs to know of a case. scorer: None where cases are scored by the engine, too.
     """
 
     def __init__(
@@ -70,19 +73,19 @@ class CaseLoop:
         slots: Mapping[ResourcesSpec | None, Slots],
         listener: Listener,
         request: Callable[[PlannedCase], CaseRequest],
+        scorer: Scorer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
         sharing = (one.sharing for one in slots.values() if one.sharing is not None)
         self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the latter nobody asks
-        self._request, self._clock = request, clock
+        self._request, self._scorer, self._clock = request, scorer, clock
         self._running: dict[str, _Running] = {}
         self._again: dict[ResourcesSpec | None, deque[PlannedCase]] = {kind: deque() for kind in slots}
         self._attempts: Counter[str] = Counter()  # by id of the case
         self._losses: dict[str, tuple[int, int]] = {}  # by id: rounds that were complete, how often it was lost since
         self._waiting: dict[str, str] = {}  # by id: why the engine has not begun it
         self._noted: tuple[object, float] = None, 0.0  # what of that other processes were told, and when
-        self._scored: set[str] = set()  # ids of cases that are called once more, to be scored
         self._alone: set[str] = set()  # ids of cases that take a card for themselves
         self.ran = self.failed = 0
         self.interrupted = False
@@ -110,7 +113,7 @@ class CaseLoop:
                             break
                         self._submit(planned, slot)
                 more = bool(self._running) or (not self._stopping and any(self._again.values()))
-                for event in self._engine.events(_TICK) if more else ():
+                for event in self._events() if more else ():
                     self._follow(event)
                 self._note_waiting()
                 self._check_limits()
@@ -135,15 +138,44 @@ class CaseLoop:
         return slot
 
     def _submit(self, planned: PlannedCase, slot: Slot) -> None:
-        case = planned.case
-        self._running[case.id] = _Running(planned, slot)
-        self._attempts[case.id] += 1
-        self._sharing.started(slot.gpu, case.id)
+        running = self._running[planned.case.id] = _Running(planned, slot)
+        self._attempts[planned.case.id] += 1
+        self._sharing.started(slot.gpu, planned.case.id)
+        if planned.action == "score" and self._scorer is not None:
+            self._score(running, self._scorer)
+        else:
+            self._run(running)
+
+    def _run(self, running: _Running) -> None:
+        case, slot, planned = running.planned.case, running.slot, running.planned
+        running.scoring, running.result = False, None
         shown = slot.gpu is not None or slot.hidden or self._job.device == "cpu"
         request, log = self._request(planned), self._plan.store.log(case.id)
         environment, wanted = slot.environment if shown else {}, planned.algorithm.spec.resources
         files = _files_of(request)
         self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files, request.secrets, wanted))
+
+    def _score(self, running: _Running, scorer: Scorer) -> None:
+        running.scoring, running.result = True, None
+        running.clocks.clear()
+        scorer.submit(self._request(running.planned))
+
+    def _goes_on(self, running: _Running, code: int) -> bool:
+        """Whether the case is not over, which has ended with `code`: who has answered is scored."""
+        if code != 0 or self._stopping or self._scorer is None:
+            return False
+        if running.result == ANSWERED:
+            self._score(running, self._scorer)
+        elif running.result == UNANSWERED:
+            self._run(running)
+        else:
+            return False
+        return True
+
+    def _events(self) -> list[Event]:
+        if self._scorer is None:
+            return self._engine.events(_TICK)
+        return self._scorer.events(self._engine.events(_SHORT_TICK if self._scorer.must_be_asked else _TICK))
 
     def _follow(self, event: Event) -> None:
         running = self._running.get(event.key)
@@ -153,9 +185,11 @@ class CaseLoop:
             self._waits(running.planned, str(event.payload))
         elif event.kind == "started":
             self._waiting.pop(event.key, None)
-            if not running.begun and event.key not in self._scored:  # an engine may have to start it twice
+            if not running.begun:  # an engine may have to start it twice
                 self._listener.started(running.planned)
             running.begun = True
+            if running.scoring:
+                running.clocks["case"] = self._clock()
         elif event.kind == "progress":
             self._note(running, event.payload)
             running.unwritable |= event.payload == UNWRITABLE
@@ -163,20 +197,15 @@ class CaseLoop:
                 self._listener.warned(running.planned, event.payload["warning"])
             self._listener.progressed(running.planned, event.payload)
         elif event.kind == "result":
-            running.answered = event.payload == ANSWERED
+            running.result = event.payload
         elif event.kind == "lost":
             running.lost = str(event.payload)
-        elif event.kind == "ended":
+        elif event.kind == "ended" and not self._goes_on(running, event.payload):
             del self._running[event.key]
             self._waiting.pop(event.key, None)
             self._slots[running.planned.algorithm.spec.resources].give(running.slot)
             self._sharing.ended(running.slot.gpu, event.key)
-            if running.answered and event.payload == 0 and not self._stopping:
-                self._attempts[event.key] -= 1
-                self._scored.add(event.key)
-                self._again[running.planned.algorithm.spec.resources].appendleft(running.planned)
-            else:
-                self._end(running, event.payload)
+            self._end(running, event.payload)
 
     def _waits(self, planned: PlannedCase, reason: str) -> None:
         self._waiting[planned.case.id] = reason
@@ -216,7 +245,7 @@ class CaseLoop:
                 return
             said = f"{running.lost}; it was lost {MOST_LOSSES} times without completing a round"
             failure = self._failure(planned, "lost", "Lost", said)
-        elif code == EXIT_INTERRUPTED or (self._stopping and (code < 0 or running.answered)):
+        elif code == EXIT_INTERRUPTED or (self._stopping and (code < 0 or running.result == ANSWERED)):
             self._listener.ended(planned, "unfinished", None)
             return
         elif failure is None:
@@ -227,7 +256,6 @@ class CaseLoop:
         self._attempts.pop(planned.case.id, None)
         self._losses.pop(planned.case.id, None)
         self._alone.discard(planned.case.id)
-        self._scored.discard(planned.case.id)
         self.ran += 1
         if failure is None:
             self._listener.ended(planned, "unfinished" if paused else "finished", None)
@@ -274,14 +302,17 @@ class CaseLoop:
         if running.unwritable:
             said = "its results can't be stored: the disk is full, or the workspace can't be written"
             return self._failure(planned, "exception", "OSError", said)
+        after = "; what the case has answered is stored" if running.scoring else ""
         if code < 0:
-            return self._failure(planned, "killed", _signal_name(code), self._why_killed(-code))
-        return self._failure(planned, "exception", f"exit status {code}", "the process of the case ended by itself")
+            return self._failure(planned, "killed", _signal_name(code), self._why_killed(running, -code) + after)
+        said = f"the process of {'its scores' if running.scoring else 'the case'} ended by itself{after}"
+        return self._failure(planned, "exception", f"exit status {code}", said)
 
-    def _why_killed(self, number: int) -> str:
+    def _why_killed(self, running: _Running, number: int) -> str:
         if number in _CRASHES:
+            whose = "a metric" if running.scoring else "the plugin"
             return (
-                "compiled code of the plugin, or of a package that it uses, crashed; the stack is at the end of the log"
+                f"compiled code of {whose}, or of a package that it uses, crashed; the stack is at the end of the log"
             )
         if number == _KILL and (self._oom_kills is None or self._oom_kills != _oom_kills()):
             return "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
@@ -305,15 +336,21 @@ class CaseLoop:
         for key, running in self._running.items():
             if not running.overrun and (said := _overrun(limits, running, now)):
                 running.overrun, running.told = said, now
-                self._engine.cancel(key)
+                self._cancel(key, running)
             elif running.overrun and not running.forced and now - running.told > limits.grace_seconds:
                 running.forced = True
-                self._engine.cancel(key, force=True)
+                self._cancel(key, running, force=True)
+
+    def _cancel(self, key: str, running: _Running, *, force: bool = False) -> None:
+        if running.scoring and self._scorer is not None:
+            self._scorer.cancel(key, force=force)
+        else:
+            self._engine.cancel(key, force=force)
 
     def _stop(self) -> None:
         """The first time, as by Ctrl-C, lets running cases end their round; the second ends them now."""
-        for key in self._running:
-            self._engine.cancel(key, force=self._stopping)
+        for key, running in self._running.items():
+            self._cancel(key, running, force=self._stopping)
         if self._running:
             self._listener.stopping(0 if self._stopping else len(self._running))
         self._stopping = True
@@ -340,7 +377,9 @@ def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:
     for name, limit in (("case", limits.case_seconds), ("round", limits.round_seconds)):
         began = running.clocks.get(name)
         if limit is not None and began is not None and now - began > limit:
-            what = f"round {running.round}" if name == "round" else "the case"
+            what = (
+                f"round {running.round}" if name == "round" else "scoring the case" if running.scoring else "the case"
+            )
             return f"{what} took longer than limits.{name}_seconds: {limit:g}"
     return ""
 

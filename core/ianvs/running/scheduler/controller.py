@@ -8,6 +8,7 @@ import psutil
 
 from ianvs.config.spec import JobSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
+from ianvs.processes.engines.local import LocalEngine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
@@ -17,6 +18,7 @@ from ianvs.running.planning.stored_cases import said_of_earlier
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.opening import EarlyEngine, makes_checks, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
+from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.searching import run_searches
 from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes, cores_of
 from ianvs.store import CaseState, JobStore
@@ -56,12 +58,12 @@ def run_job(
             listener.noticed(f"{said}; they run anew")
         if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
-        engine, ran, failed = engines.runner(plan), 0, 0
+        engine, scorer, ran, failed = engines.runner(plan), engines.scorer(plan), 0, 0
 
         def go(plan: Plan) -> CaseLoop:
             nonlocal ran
             JobStore(job.workspace, job.name).begin(case.id for case, _ in plan.cases())
-            loop = _loop(engine, plan, listener, provenance)
+            loop = _loop(engine, plan, listener, provenance, scorer)
             loop.go()
             ran += loop.ran
             return loop
@@ -78,7 +80,9 @@ def run_job(
         return Outcome(plan, ran, failed + last.failed, last.interrupted)
 
 
-def _loop(engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object]) -> CaseLoop:
+def _loop(
+    engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object], scorer: Scorer | None
+) -> CaseLoop:
     wanted, code = plan.job.cases_per_gpu, keep_code(plan)
     sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
 
@@ -95,7 +99,7 @@ def _loop(engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, 
     def request(planned: PlannedCase) -> CaseRequest:
         return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=engine.isolates)
 
-    return CaseLoop(engine, plan, slots, listener, request)
+    return CaseLoop(engine, plan, slots, listener, request, scorer)
 
 
 def _need(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
@@ -128,6 +132,7 @@ class _Engines:
         self._job, self._early = job, early
         self._runner: Engine | None = None
         self._checker: Engine | None = None
+        self._scorer: Scorer | None = None
         self._work: _Work | None = None
 
     def work(self, plan: Plan) -> _Work:
@@ -158,7 +163,19 @@ class _Engines:
             self._checker = open_checker(self._job, opened=plan is not None)
         return self._checker
 
+    def scorer(self, plan: Plan) -> Scorer | None:
+        """None where cases are scored in the process that has run them. It works on this machine, where results are."""
+        runner = self.runner(plan)
+        if self._scorer is None and runner.isolates:
+            own = not isinstance(runner, LocalEngine)
+            if own and self._checker is None:
+                self._checker = open_checker(self._job, opened=True)
+            self._scorer = Scorer(self._checker if own and self._checker else runner, own=own)
+        return self._scorer
+
     def close(self) -> None:
+        if self._scorer is not None:
+            self._scorer.close()
         for engine in (self._runner, self._checker):
             if engine is not None and engine is not self._early.engine:
                 engine.close()

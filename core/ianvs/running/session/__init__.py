@@ -1,6 +1,9 @@
 """One case in its process, around the loop in ianvs/running/loop.py.
 
-case.py               from the request to the result: answers what is missing, then scores it
+case.py               from the request to complete answers
+stored_answers.py     which answers are missing; from complete ones to the result
+scorer_process.py     the process that scores the cases of a run
+failing.py            what is stored of an exception, or of too much memory
 exams.py              builds an exam from its data, once for all its cases
 contract_case.py      a case that another contract runs by itself
 

@@ -13,7 +13,7 @@ from ianvs.config.contracts import Contract, ContractCase
 from ianvs.plugins.authors_files import is_installed
 from ianvs.processes.engines.engine import Reporter
 from ianvs.running.loop import Interrupted
-from ianvs.running.planning.case_request import ANSWERED, CaseRequest
+from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.store import CaseStore
@@ -21,31 +21,31 @@ from ianvs.store import CaseStore
 
 def run_contract_case(
     contract: Contract, request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter
-) -> str | None:
-    """Run the case, or continue it, or score it; its result stands in its directory.
+) -> None:
+    """Run the case, or continue it, and note that it is to be scored."""
+    id_, case = request.case.id, _case(request, store)
+    state = store.state(id_, thoroughly=True)
+    if state.status is None or state.damaged:
+        store.reset(id_)
+    store.begin(request.case, request.identity)
+    case.folder.mkdir(parents=True, exist_ok=True)
+    report({"round": 0, "doing": "start"})
+    memory.begin()
+    with _as_it_was():
+        contract.run(case, _Progress(report))
+    finished_at = datetime.now(UTC).isoformat(timespec="seconds")
+    store.note_answered(id_, {"peak_memory_bytes": memory.peak_bytes(), "finished_at": finished_at})
+
+
+def score_contract_case(contract: Contract, request: CaseRequest, store: CaseStore) -> dict[str, object]:
+    """Score a case that has run.
 
     Returns:
-        ANSWERED if the case has run and is to be scored by a process that has not run the plugin; else None.
+        What its result says.
     """
-    id_, case = request.case.id, _case(request, store)
-    facts = store.answered(id_)
-    if facts is None:
-        state = store.state(id_, thoroughly=True)
-        if state.status is None or state.damaged:
-            store.reset(id_)
-        store.begin(request.case, request.identity)
-        case.folder.mkdir(parents=True, exist_ok=True)
-        report({"round": 0, "doing": "start"})
-        memory.begin()
-        with _as_it_was():
-            contract.run(case, _Progress(report))
-        finished_at = datetime.now(UTC).isoformat(timespec="seconds")
-        facts = {"peak_memory_bytes": memory.peak_bytes(), "finished_at": finished_at}
-        store.note_answered(id_, facts)
-        if request.apart:
-            return ANSWERED
+    facts = store.answered(request.case.id) or {}
     with _as_it_was():
-        result = asdict(contract.score(case))
+        result = asdict(contract.score(_case(request, store)))
     for last in result["rounds"][-1:]:
         last["peak_memory_bytes"] = facts["peak_memory_bytes"]
     named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained", "rounds", "dataset", "trained")
@@ -58,8 +58,7 @@ def run_contract_case(
         handed["dataset"] = request.testenv.dataset.name or ""
     provenance = {**request.provenance, "threads": request.threads}
     finished = {"measures": result["measures"], "finished_at": facts["finished_at"], "provenance": provenance}
-    store.finish(id_, {"bound": False, "basemodel": "", **finished, "handed": handed})
-    return None
+    return {"bound": False, "basemodel": "", **finished, "handed": handed}
 
 
 def _case(request: CaseRequest, store: CaseStore) -> ContractCase:

@@ -1,0 +1,173 @@
+"""Has answered cases scored, one after another, by one process for the whole run."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections import deque
+from collections.abc import Sequence
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+
+from ianvs.processes.engines.capped_log import CappedFile
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Task
+from ianvs.processes.engines.temporary import remove_folders
+from ianvs.running.planning.case_request import (
+    SCORE_CASES,
+    SCORER_ADDRESS,
+    SCORER_OUTPUT,
+    UNANSWERED,
+    UNWRITABLE,
+    CaseRequest,
+)
+from ianvs.store import CaseStore
+
+
+class Scorer:
+    """The supervisor's side of the process that scores (ianvs/running/session/scorer_process.py).
+
+    The process is a task of a local engine, beside the cases, and starts with the first request. If it ends, the case
+    that it was at ends with its exit status, and the next case gets another process.
+
+    Args:
+        engine: A local engine.
+        own: Whether nobody else asks that engine for events.
+    """
+
+    def __init__(self, engine: Engine, *, own: bool) -> None:
+        self._engine, self._own = engine, own
+        self._waiting: deque[CaseRequest] = deque()
+        self._present: CaseRequest | None = None
+        self._sent = False
+        self._key = ""  # of the task; "": there is no process
+        self._started = self._begun = 0  # processes; what the engine tells of that
+        self._folder: Path | None = None  # of a process that is not connected yet
+        self._output = -1  # descriptor of the file that it prints to
+        self._channel: Connection | None = None
+        self._events: list[Event] = []
+
+    @property
+    def must_be_asked(self) -> bool:
+        """Whether something goes on of which the engine of the cases tells nothing."""
+        return self._own and self._present is not None
+
+    def submit(self, request: CaseRequest) -> None:
+        """Have the answers of a case scored. Its events are those of a task: started, result and ended.
+
+        The result is UNANSWERED if some of the answers are gone or damaged; else there is none.
+        """
+        self._waiting.append(request)
+        self._advance()
+
+    def events(self, engine_events: Sequence[Event]) -> list[Event]:
+        """What has happened to cases.
+
+        Args:
+            engine_events: Those of the engine that cases run on.
+        """
+        events = [*engine_events, *(self._engine.events(0.0) if self._own and self._key else ())]
+        self._hear()
+        for event in events:
+            if event.key and event.key == self._key:
+                self._follow(event)
+            else:
+                self._events.append(event)
+        self._advance()
+        told, self._events = self._events, []
+        return told
+
+    def cancel(self, key: str, *, force: bool = False) -> None:
+        """Drop the request of a case. What the process is at already is ended only with `force`."""
+        for request in [request for request in self._waiting if request.case.id == key]:
+            self._waiting.remove(request)
+            self._events.append(Event(key, "ended", EXIT_INTERRUPTED))
+        if force and self._present is not None and self._present.case.id == key:
+            self._engine.cancel(self._key, force=True)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._key:
+            self._engine.cancel(self._key, force=True)
+            self._forget()
+
+    def _start(self) -> None:
+        self._started += 1
+        self._key = f"scorer {self._started}"
+        self._folder = Path(tempfile.mkdtemp(prefix="ianvs-"))
+        output = self._folder / SCORER_OUTPUT
+        self._output = os.open(output, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        self._engine.submit(Task(self._key, SCORE_CASES, self._folder, output))
+
+    def _advance(self) -> None:
+        """Send the next request, as soon as there is a process that takes it."""
+        if self._present is None and self._waiting:
+            self._present, self._sent = self._waiting.popleft(), False
+        if self._present is None or self._sent:
+            return
+        if not self._key:
+            self._start()
+        if self._folder is not None:
+            with contextlib.suppress(OSError, ValueError, EOFError):  # it does not listen yet, or not any more
+                self._channel = Client(json.loads((self._folder / SCORER_ADDRESS).read_bytes())["address"])
+                remove_folders([self._folder])  # both have its files open: what is printed remains nowhere
+                self._folder = None
+        if self._channel is not None:
+            with contextlib.suppress(OSError):  # it has ended, of which the engine will tell
+                self._channel.send(self._present)
+            self._sent = True
+            self._events.append(Event(self._present.case.id, "started"))
+
+    def _hear(self) -> None:
+        """Take the reply to the present request, if it is there."""
+        if self._channel is None:
+            return
+        try:
+            if not self._channel.poll():
+                return
+            reply = self._channel.recv_bytes().decode()
+        except (OSError, EOFError):
+            self._channel = None
+            self._engine.cancel(self._key, force=True)  # an engine that lost all its tasks would begin it anew
+            return
+        if self._present is not None and reply == UNANSWERED:
+            self._events.append(Event(self._present.case.id, "result", UNANSWERED))
+        self._end(0)
+
+    def _follow(self, event: Event) -> None:
+        """What the engine tells of the process."""
+        if event.kind == "started":
+            self._begun += 1
+            if self._begun > self._started:  # again, by an engine that looks for who ends it: that takes an end
+                self._engine.cancel(self._key, force=True)
+        elif event.kind == "progress" and event.payload == UNWRITABLE and self._present is not None:
+            self._events.append(Event(self._present.case.id, "progress", UNWRITABLE))
+        elif event.kind == "ended":
+            self._hear()
+            if self._sent or self._folder is not None:  # else it ended before it was asked, and another one will be
+                self._end(event.payload)
+            self._forget()
+
+    def _end(self, code: int) -> None:
+        """The process has done with the present case."""
+        if self._present is not None:
+            self._keep_output(self._present)
+            self._events.append(Event(self._present.case.id, "ended", code))
+            self._present = None
+
+    def _keep_output(self, request: CaseRequest) -> None:
+        """Append what the process has printed to the log of the case."""
+        with contextlib.suppress(OSError):
+            if size := os.fstat(self._output).st_size:
+                os.lseek(self._output, 0, os.SEEK_SET)
+                log = CappedFile(CaseStore(request.workspace).log(request.case.id), request.secrets)
+                log.write(os.read(self._output, size), last=True)
+                log.close()
+                os.ftruncate(self._output, 0)
+
+    def _forget(self) -> None:
+        """The process is gone."""
+        if self._channel is not None:
+            self._channel.close()
+        os.close(self._output)
+        remove_folders([self._folder])
+        self._key, self._folder, self._channel = "", None, None

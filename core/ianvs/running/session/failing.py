@@ -1,0 +1,78 @@
+"""How a case fails: what is stored of an exception, and what is printed."""
+
+import contextlib
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from ianvs.base.errors import IanvsError, PluginError
+from ianvs.base.secrets import hide_secrets
+from ianvs.base.types import Failure, FailureKind
+from ianvs.processes.engines.engine import EXIT_STORAGE, Reporter
+from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_text
+from ianvs.running.planning.case_request import UNWRITABLE, CaseRequest
+from ianvs.running.session.memory_meter import MemoryMeter
+from ianvs.running.session.own_folder import missing_file_hint
+from ianvs.store import CaseStore
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
+
+
+@contextlib.contextmanager
+def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterator[None]:
+    """Context manager: an exception within is printed, and stored as the failure of the case.
+
+    Raises:
+        SystemExit: With EXIT_STORAGE if that can't be written.
+    """
+    try:
+        yield
+    except Exception as error:
+        with contextlib.suppress(OSError):  # the log may be on the disk that is full
+            traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
+            said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
+            sys.stderr.write(hide_secrets(said, known=request.secrets))
+        try:
+            if _is_of_storage(error, store.workspace):
+                raise error
+            store.fail(request.case.id, _failure(error, store, request))
+        except OSError as unwritable:
+            report(UNWRITABLE)
+            raise SystemExit(EXIT_STORAGE) from unwritable
+
+
+def memory_meter(store: CaseStore, request: CaseRequest) -> MemoryMeter:
+    """Measures the memory of this process, which ends if it takes more than `request` allows; then the case fails."""
+    limit = request.memory_mb
+    if limit is None:
+        return MemoryMeter()
+
+    def exceeded(taken: int) -> None:
+        error = MemoryError(f"the case took {taken / 1e6:.0f} MB, more than limits.memory_mb: {limit:g}")
+        store.fail(request.case.id, _failure(error, store, request))
+
+    return MemoryMeter(limit * 1e6, exceeded)
+
+
+def _is_of_storage(error: Exception, workspace: Path) -> bool:
+    """Whether it is a result that can't be written, and not a file of a plugin's own."""
+    if not isinstance(error, OSError) or error.errno not in _UNWRITABLE:
+        return False
+    if error.filename is None:  # of a write; of any other reason a plugin in this process may be the author
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return Path(os.fsdecode(error.filename)).is_relative_to(workspace)
+
+
+def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
+    kind: FailureKind = "memory" if error_kind(error) in ("MemoryError", "OutOfMemoryError") else "exception"
+    log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
+    said = error_text(error) + missing_file_hint(error, store.files(request.case.id), request.started_in)
+    message = hide_secrets(said, known=request.secrets) or "(no message)"
+    if isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None:
+        message = (
+            f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"
+        )
+    return Failure(kind=kind, error=error_kind(error), message=message, log=log)

@@ -1,0 +1,55 @@
+"""The process that computes scores from stored answers: one for all cases of a run, which has imported no plugin."""
+
+import contextlib
+import os
+import random
+import sys
+from multiprocessing.connection import Listener
+from pathlib import Path
+
+import numpy as np
+
+from ianvs.processes.engines.engine import Reporter
+from ianvs.processes.engines.forked import log_to
+from ianvs.running.planning.case_request import SCORED, SCORER_ADDRESS, SCORER_OUTPUT, UNANSWERED, CaseRequest
+from ianvs.running.session.failing import failing, memory_meter
+from ianvs.running.session.stored_answers import score_answers, to_answer
+from ianvs.store import CaseStore
+from ianvs.store.files import write_note
+
+
+def serve(folder: Path, report: Reporter) -> None:
+    """Score one case after another, until the supervisor closes the connection.
+
+    Reports only wake the supervisor, which gets replies by the connection: reports may be dropped.
+    """
+    log_to(os.open(folder / SCORER_OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    with Listener() as listener:
+        write_note(folder / SCORER_ADDRESS, {"address": listener.address})
+        report({"scorer": "ready"})
+        channel = listener.accept()
+    here = Path.cwd()
+    while True:
+        try:
+            request: CaseRequest = channel.recv()
+        except EOFError:
+            return
+        # A metric that moves to another folder, or draws random numbers, changes nothing for the next case.
+        os.chdir(here)
+        random.seed(request.case.seed)
+        np.random.seed(request.case.seed % 2**32)
+        reply = _reply(request, report)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        channel.send_bytes(reply.encode())
+        report({"scorer": "idle"})
+
+
+def _reply(request: CaseRequest, report: Reporter) -> str:
+    store = CaseStore(request.workspace)
+    limited = contextlib.nullcontext() if request.memory_mb is None else memory_meter(store, request)
+    with store.lock(request.case.id), failing(store, request, report), request.planned_code(), limited:
+        if to_answer(request, store):
+            return UNANSWERED
+        score_answers(request, store)
+    return SCORED

@@ -1,0 +1,44 @@
+"""What is stored of a case's answers: whether any is missing, and their scores."""
+
+from ianvs.base.digests import CHANGED
+from ianvs.config.contracts import runner_named
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.scoring import score_case
+from ianvs.running.session.contract_case import score_contract_case
+from ianvs.store import CaseStore
+
+
+def to_answer(request: CaseRequest, store: CaseStore) -> bool:
+    """Whether anything has to be answered, after what can't be believed was dropped."""
+    case = request.case
+    if runner_named(request.algorithm.contract) is not None:
+        return store.answered(case.id) is None
+    if store.has_come_to(case.id, request.until):
+        return False
+    if store.answered(case.id) is not None and store.broken_round(case.id) is None:
+        return False
+    if store.is_earlier(case.id):
+        print("an earlier version of ianvs stored this case, which can be read and not continued; it starts over")
+        store.reset(case.id)
+    state = store.state(case.id, thoroughly=True)
+    for name in state.damaged:
+        print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
+    store.drop(case.id, state.damaged)
+    if state.status == "finished" or (state.damaged and state.is_whole):
+        store.name(case, request.identity)
+        store.note_answered(case.id, store.facts(case.id))
+        return False
+    store.begin(case, request.identity)
+    return True
+
+
+def score_answers(request: CaseRequest, store: CaseStore) -> None:
+    """Score what was answered and, unless the case pauses, declare the result: a metric that fails is a failure of the
+    case."""
+    runner, facts = runner_named(request.algorithm.contract), store.answered(request.case.id)
+    if runner is not None:
+        facts = score_contract_case(runner, request, store)
+    else:
+        score_case(request)
+    if facts is not None:  # else it pauses
+        store.finish(request.case.id, facts)
