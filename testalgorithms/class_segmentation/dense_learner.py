@@ -24,8 +24,8 @@ class DenseLearner(TorchLearner):
     file of weights of DeepLab's ResNet. flip: probability of a mirror image. random_resized_crop: [least, most] share
     of the area that an image and its mask are cut to before they get their size back; None: whole images.
 
-    For methods: `background`; `old`, the classes taught before this round, with the background; `new`, those that it
-    is the first to teach.
+    For methods: `background`; `old`, the classes taught before this round, the background first; `new`, those that it
+    is the first to teach; `old_index` and `new_index`, the same as tensors on the round's device.
     """
 
     networks = NETWORKS
@@ -60,13 +60,16 @@ class DenseLearner(TorchLearner):
 
     def before_round(self, data):
         self.moves = data.generator("moves")
+        # Tensors, since a GPU waits where it is indexed by lists.
+        self.old_index = torch.tensor(self.old, dtype=torch.int64, device=data.device)
+        self.new_index = torch.tensor(self.new, dtype=torch.int64, device=data.device)
 
     def extend(self, x, y):
         """The batch with random moves, the same for an image and its mask."""
         y = y.long()
         if self.crop is not None:
             x, y = draw_crop(x, y, self.crop, self.moves)
-        mirrored = (torch.rand(len(x), generator=self.moves) < self.flip).to(x.device)
+        mirrored = (torch.rand(len(x), generator=self.moves) < self.flip).to(x.device, non_blocking=True)
         x = torch.where(mirrored[:, None, None, None], x.flip(-1), x)
         return x, torch.where(mirrored[:, None, None], y.flip(-1), y)
 

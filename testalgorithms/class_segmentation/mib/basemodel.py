@@ -31,9 +31,9 @@ class MiB(DenseLearner):
             return super().loss(batch)
         with torch.no_grad():
             told = self.logits(batch.x, network=self.teacher)
-        old = self.old
-        loss = unbiased_cross_entropy(batch.outputs, batch.y, old, self.new, self.background)
-        return loss + self.distillation * unbiased_distillation(batch.outputs, told, old, self.new, self.background)
+        old, new = self.old_index, self.new_index
+        loss = unbiased_cross_entropy(batch.outputs, batch.y, old, new, self.background)
+        return loss + self.distillation * unbiased_distillation(batch.outputs, told, old, new)
 
     def after_round(self, data):
         super().after_round(data)
@@ -43,22 +43,22 @@ class MiB(DenseLearner):
 def unbiased_cross_entropy(z, y, old, new, background):
     """Mean over pixels y (B, H, W) that are not 255. Labels of old classes count as the background.
 
-    z: (B, C, H, W) logits. old: class indices with the background.
+    z: (B, C, H, W) logits. old, new: (K,) class indices, the background first.
     """
-    logs = log_softmax(z[:, [*old, *new]], 1)
+    logs = log_softmax(z[:, torch.cat([old, new])], 1)
     q = torch.full(z.shape, -torch.inf, dtype=z.dtype, device=z.device)  # nll_loss has no channels_last gradient
-    q[:, background] = logs[:, : len(old)].logsumexp(1)
-    q[:, new] = logs[:, len(old) :]
-    y = torch.where(torch.isin(y, torch.tensor(old, device=y.device)), background, y)
+    q = q.index_copy(1, old[:1], logs[:, : len(old)].logsumexp(1, keepdim=True))
+    q = q.index_copy(1, new, logs[:, len(old) :])
+    y = torch.where((y[..., None] == old).any(-1), background, y)
     return nll_loss(q, y, ignore_index=IGNORE)
 
 
-def unbiased_distillation(z, told, old, new, background):
-    """Mean over all pixels and old classes. told: (B, C, H, W) logits of the network of before the round."""
-    logs = log_softmax(z[:, [*old, *new]], 1)
+def unbiased_distillation(z, told, old, new):
+    """Mean over all pixels and old classes, the background first.
+
+    told: (B, C, H, W) logits of the network of before the round. old, new: (K,) class indices.
+    """
+    logs = log_softmax(z[:, torch.cat([old, new])], 1)
     p = softmax(told[:, old], 1)
-    place = old.index(background)
-    whole = torch.cat([logs[:, place : place + 1], logs[:, len(old) :]], 1).logsumexp(1)
-    said = logs[:, : len(old)].clone()
-    said[:, place] = whole
-    return -(p * said).mean(1).mean()
+    background = torch.cat([logs[:, :1], logs[:, len(old) :]], 1).logsumexp(1, keepdim=True)
+    return -(p * torch.cat([background, logs[:, 1 : len(old)]], 1)).mean(1).mean()

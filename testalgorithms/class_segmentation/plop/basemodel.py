@@ -1,5 +1,7 @@
 """Pooled outputs and pseudo-labels."""
 
+import math
+
 import torch
 from torch.nn.functional import cross_entropy, softmax
 
@@ -36,7 +38,7 @@ class PLOP(DenseLearner):
         counts = torch.zeros(len(self.old), BINS, device=data.device)
         for x, y in data.batches(self.batch_size):
             with torch.no_grad():
-                p = softmax(self.logits(x, network=self.teacher)[:, self.old], 1)
+                p = softmax(self.logits(x, network=self.teacher)[:, self.old_index], 1)
             there = y == self.background
             bins = (normalised_entropy(p)[there] * BINS).long().clamp(0, BINS - 1)
             cells = p.argmax(1)[there] * BINS + bins
@@ -49,7 +51,7 @@ class PLOP(DenseLearner):
         with torch.no_grad():
             told = self.logits(batch.x, network=self.teacher)
             earlier = self.teacher.stages
-            y, share = self.pseudo_labelled(batch.y, softmax(told[:, self.old], 1))
+            y, share = self.pseudo_labelled(batch.y, softmax(told[:, self.old_index], 1))
         each = cross_entropy(batch.logits, y, ignore_index=IGNORE, reduction="none")
         return (share[:, None, None] * each).mean() + self.pooled_distances(batch.outputs, told, earlier)
 
@@ -57,17 +59,15 @@ class PLOP(DenseLearner):
         """(labels, share of each image's background that got one), of labels (B, H, W) and old answers (B, K, H, W)."""
         there, c = y == self.background, p.argmax(1)
         sure = normalised_entropy(p) < self.medians[c]
-        classes = torch.tensor(self.old, device=y.device)
-        found = torch.where(there, torch.where(sure, classes[c], IGNORE), y)
+        found = torch.where(there, torch.where(sure, self.old_index[c], IGNORE), y)
         counts = there.sum((1, 2))
         return found, (there & sure).sum((1, 2)) / counts.clamp_min(1)
 
     def pooled_distances(self, z, told, earlier):
-        place = self.old.index(self.background)
-        now = z[:, self.old].clone()
-        now[:, place] = now[:, place] + z[:, self.new].sum(1)
+        now = z[:, self.old_index].clone()
+        now[:, 0] = now[:, 0] + z[:, self.new_index].sum(1)  # the background's
         pairs = [(a, b, self.feature_weight) for a, b in zip(self.network.stages, earlier, strict=True)]
-        pairs.append((now, told[:, self.old], self.output_weight))
+        pairs.append((now, told[:, self.old_index], self.output_weight))
         distances = [weight * (local_pod(a) - local_pod(b)).norm(dim=1).mean() for a, b, weight in pairs]
         growth = (len(self.old) + len(self.new)) / max(1, len(self.new))
         return growth**0.5 * sum(distances) / len(distances)
@@ -79,7 +79,7 @@ class PLOP(DenseLearner):
 
 def normalised_entropy(p):
     """(B, H, W) of p (B, K, H, W): 0 to 1."""
-    return -(p * (p + 1e-8).log()).sum(1) / torch.log(torch.tensor(float(max(2, p.shape[1]))))
+    return -(p * (p + 1e-8).log()).sum(1) / math.log(max(2, p.shape[1]))
 
 
 def medians(counts):
