@@ -64,9 +64,9 @@ class Peer:
     def close(self) -> None:
         self._end.close()
 
-    def call(self, name: str, body: Mapping[str, object] | None = None) -> Message:
+    def call(self, name: str, body: Mapping[str, object] | None = None, held: bytes | bytearray = b"") -> Message:
         """The reply. Raises the error that the other process answered with, and Gone if it does not answer."""
-        self._send({"call": name, "with": body or {}})
+        self._send({"call": name, "with": body or {}}, held)
         while True:
             told, held = self._receive()
             if "call" in told:
@@ -75,6 +75,11 @@ class Peer:
                 raise _error(told["error"], told.get("message"))
             elif "reply" in told:
                 return Message(_mapping(told["reply"]), held)
+
+    def serve(self) -> None:
+        """Answer the calls of the other process until it ends, which raises Gone."""
+        while True:
+            self._answer(*self._receive())
 
     def _answer(self, told: Mapping[str, Any], held: bytearray) -> None:
         try:

@@ -203,7 +203,7 @@ class Examination:
         """
         if question.may_lack and self.unscored:
             return []
-        if question.shows_labels and self._learner.session.modules.adapt:
+        if question.shows_labels and self._learner.adapts:
             raise PluginError(
                 f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
                 f"shown to it. Take `{question.name}: true` out of the testenv, or the algorithm out of the job.",

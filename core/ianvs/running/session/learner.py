@@ -223,6 +223,11 @@ class LocalLearner:
         saves = all(callable(getattr(plugin, "save", None)) for plugin in plugins)
         return self.session.modules.adapt or (answers and saves)
 
+    @property
+    def adapts(self) -> bool:
+        """Whether one of its modules learns while it is tested."""
+        return self.session.modules.adapt
+
     @contextmanager
     def examined(self, model: Model, *, apart: bool = False) -> Iterator[None]:
         """Within, `answers` are those of an examination; global random generators and measures are put back afterwards.

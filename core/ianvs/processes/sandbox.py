@@ -1,0 +1,210 @@
+"""A sandbox in which only what is mounted exists, by bubblewrap (Linux).
+
+A process in it has no network and no capabilities, a process table, /tmp and /dev/shm of its own, and sees the
+interpreter, its packages and the paths that are listed: nothing else of the file system exists for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import ianvs
+
+_TRIAL_SECONDS = 60.0
+_INSTALL = "Install it (`apt-get install bubblewrap`, `dnf install bubblewrap`)."
+_SYSTEM = (
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/share/zoneinfo",
+)
+_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
+_CPU_FACTS = "/sys/devices/system/cpu"
+"""What numerical libraries read to count processors."""
+_GPU_PREFIX = "nvidia"
+_PASSED = ("LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+"""Environment variables that a process in the sandbox inherits."""
+_HIDDEN_PARTS = ("testenv", "reports", "configs", "tests")
+"""Parts of ianvs that no sandbox contains: what exams consist of, and results."""
+_SHOWN_PARTS = ("__init__.py", "data_types", "questions", "datasets/__init__.py", "datasets/downloads")
+"""Parts of `testenv` that it contains all the same: code that learners need, without any data."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Paths that exist in a sandbox, at the same place as outside, besides the interpreter and its packages.
+
+    Attributes:
+        read_only: Files and folders that can be read.
+        writable: Folders that can be written.
+        masked: Files and folders of mounted ones that can't be read, such as data of installed packages.
+        gpu: Whether the NVIDIA devices of this machine are available.
+        folder: The working directory, which must be mounted; None for /tmp.
+    """
+
+    read_only: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    masked: tuple[Path, ...] = ()
+    gpu: bool = False
+    folder: Path | None = None
+
+    def command(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
+        """The command line that runs `command` in the sandbox.
+
+        Args:
+            command: Program and arguments; a Python interpreter is mounted with its packages.
+            environment: Variables besides those that every sandbox has. Nothing else is inherited.
+        """
+        interpreter = Path(command[0])
+        mounted = [*python_paths(interpreter), *self.read_only]
+        words = [
+            _bubblewrap(),
+            "--unshare-all",
+            "--cap-drop",
+            "ALL",
+            "--die-with-parent",
+            "--new-session",
+            "--clearenv",
+        ]
+        words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm", "--tmpfs", "/tmp", *_system_mounts()]
+        # A mount hides what was mounted below its place before, so that parents come first.
+        options = dict.fromkeys(mounted, "--ro-bind") | dict.fromkeys(self.writable, "--bind")
+        for path, option in sorted(options.items(), key=lambda item: len(item[0].parts)):
+            words += [option, str(path), str(path)]
+        roots = [Path(word) for word in (*_SYSTEM, *_ETC)] + list(options)
+        for path in dict.fromkeys((*_data_of_ianvs(), *self.masked)):
+            words += _mask(path, roots)
+        words += _shown_parts_of_testenv()
+        if self.gpu:
+            words += [word for device in _gpu_devices() for word in ("--dev-bind", str(device), str(device))]
+        for name, value in (_environment() | dict(environment or {})).items():
+            words += ["--setenv", name, value]
+        return [*words, "--chdir", str(self.folder or "/tmp"), "--", *command]
+
+
+def missing_sandbox() -> str:
+    """Why this machine can't run a sandbox, with the remedy; "" if one ran."""
+    if sys.platform != "linux":
+        return f"a sandbox needs Linux; this is {sys.platform}."
+    if shutil.which("bwrap") is None:
+        return f"a sandbox needs bubblewrap, which is not installed. {_INSTALL}"
+    return _trial_failure()
+
+
+def _trial_failure() -> str:
+    """Run a Python in a sandbox; why it failed."""
+    program = "import os; assert not os.path.exists('/etc/passwd'); print('ready')"
+    try:
+        trial = subprocess.run(
+            Sandbox().command([sys.executable, "-I", "-S", "-c", program]),
+            capture_output=True,
+            text=True,
+            timeout=_TRIAL_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap can't be run here: {error}."
+    if trial.stdout.strip() == "ready":
+        return ""
+    reason = (trial.stderr.strip().splitlines() or [f"exit status {trial.returncode}"])[-1]
+    return (
+        f"bubblewrap can't make a sandbox here: {reason}. In a container or on a hardened kernel, allow unprivileged "
+        "user namespaces (`sysctl kernel.unprivileged_userns_clone=1`, or a container that permits them)."
+    )
+
+
+@cache
+def python_paths(interpreter: Path) -> tuple[Path, ...]:
+    """Folders that a Python interpreter and its packages consist of.
+
+    What PYTHONPATH and the folder of a script add is not among them: there the data of an exam may be.
+
+    Args:
+        interpreter: A virtual environment's Python is mounted with the base interpreter that it points to.
+    """
+    program = (
+        "import sys; print('\\n'.join([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *sys.path]))"
+    )
+    command = [str(interpreter), "-I", "-c", program]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
+    package = Path(ianvs.__path__[0])  # in place of the source root of a checkout, where exams are beside it
+    folders = [Path(line) for line in lines.splitlines() if line != str(package.parent) and Path(line).is_dir()]
+    folders += [package, *(path.resolve() for path in [package / "testalgorithms"] if path.is_symlink())]
+    found = {path for folder in folders for path in (folder, folder.resolve())} - {Path("/usr")}  # of a system's Python
+    found |= {interpreter, *_links_of(interpreter)}
+    return tuple(sorted(path for path in found if not _is_below_any(path, found - {path})))
+
+
+def _links_of(path: Path) -> Iterator[Path]:
+    """The files that a chain of links passes."""
+    while path.is_symlink():
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+        yield path
+
+
+def _is_below_any(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _system_mounts() -> list[str]:
+    """Options that mount the shared libraries of the system, and no data."""
+    words = [word for path in (*_SYSTEM, *_ETC, _CPU_FACTS) for word in ("--ro-bind-try", path, path)]
+    for name in ("bin", "lib", "lib32", "lib64", "sbin"):
+        root = Path("/") / name
+        if root.is_symlink():
+            words += ["--symlink", str(root.readlink()), str(root)]
+        elif root.exists():
+            words += ["--ro-bind", str(root), str(root)]
+    return words
+
+
+def _data_of_ianvs() -> Iterator[Path]:
+    """Folders in a mounted package that exams consist of; in a checkout they are links to folders beside it."""
+    for name in _HIDDEN_PARTS:
+        path = Path(ianvs.__path__[0]) / name
+        if path.is_dir() and not path.is_symlink():
+            yield path
+
+
+def _shown_parts_of_testenv() -> list[str]:
+    testenv = (Path(ianvs.__path__[0]) / "testenv").resolve()
+    paths = [str(testenv / name) for name in _SHOWN_PARTS]
+    return [word for path in paths for word in ("--ro-bind", path, path)]
+
+
+def _mask(path: Path, mounted: Iterable[Path]) -> list[str]:
+    """Options that put an empty folder, or a device that can't be opened, in place of a mounted path."""
+    if not path.exists() or not _is_below_any(path, mounted):
+        return []
+    return ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
+
+
+def _gpu_devices() -> list[Path]:
+    return sorted(path for path in Path("/dev").iterdir() if path.name.startswith(_GPU_PREFIX))
+
+
+def _environment() -> dict[str, str]:
+    passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    return {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "USER": "learner", "PYTHONDONTWRITEBYTECODE": "1", **passed}
+
+
+def _bubblewrap() -> str:
+    return shutil.which("bwrap") or "bwrap"
+
+
+def data_of_packages() -> tuple[Path, ...]:
+    """Files of installed packages that well-known exams consist of: the data sets of scikit-learn."""
+    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
+    candidates = [Path(folder) / "sklearn" / "datasets" / "data" for folder in folders if folder]
+    return tuple(path for path in candidates if path.is_dir())
