@@ -1,5 +1,6 @@
 """What a plugin's constructor and methods take, found from their signatures before anything runs."""
 
+import dis
 import inspect
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -45,7 +46,10 @@ def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -
 
 
 def constructor_parameters(target: Callable[..., object]) -> Parameters:
-    """Follows `**kwargs` up the classes: `EWC(strength, **training)` takes what its base class takes as well."""
+    """Follows `**kwargs` up the classes: `EWC(strength, **training)` takes what its base class takes as well.
+
+    A constructor that passes its `**kwargs` to nobody takes any name.
+    """
     found: dict[str, inspect.Parameter] = {}
     types: dict[str, object] = {}
     layers = inspect.getmro(target) if isinstance(target, type) else (target,)
@@ -63,11 +67,17 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
                 found[parameter.name] = parameter
                 if parameter.annotation is not parameter.empty:
                     types |= _resolved(parameter.name, parameter.annotation, init)
-        if not open_:
+        if not open_ or not _passes_arguments_on(init):
             break
     required = [name for name, parameter in found.items() if parameter.default is parameter.empty]
     defaults = {name: parameter.default for name, parameter in found.items() if name not in required}
     return Parameters(required, defaults, open_, types)
+
+
+def _passes_arguments_on(function: Callable[..., object]) -> bool:
+    """Whether it calls something with `**`; one that does not reads its own `**kwargs`, whatever names they have."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is None or any(step.opname == "CALL_FUNCTION_EX" for step in dis.get_instructions(code))
 
 
 def _resolved(name: str, annotation: object, function: Callable[..., object]) -> dict[str, object]:

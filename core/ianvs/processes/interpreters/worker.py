@@ -5,6 +5,7 @@ It is started by its path, with Python 3.8 or later, and needs numpy only where 
 """
 
 import ctypes
+import dis
 import importlib
 import importlib.abc
 import importlib.util
@@ -340,7 +341,15 @@ def _constructor(target):
         taken = any(one[1] == int(inspect.Parameter.VAR_KEYWORD) for one in parameters)
         if not taken:
             return found
+        if not _passes_arguments_on(init):
+            return [*found, ["others", int(inspect.Parameter.VAR_KEYWORD), None]]
     return [*found, ["others", int(inspect.Parameter.VAR_KEYWORD), None]] if taken and found else found
+
+
+def _passes_arguments_on(function):
+    """As ianvs.plugins.signature has it."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is None or any(step.opname.startswith("CALL_FUNCTION_EX") for step in dis.get_instructions(code))
 
 
 def _plain(value):
