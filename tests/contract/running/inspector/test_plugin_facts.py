@@ -26,7 +26,7 @@ class Plain:
 
 class Fancy(Plain):
     reference = "Plain"
-    def __init__(self, strength=1, **rest): ...
+    def __init__(self, strength=1, **rest): super().__init__(**rest)
 
 class Elsewhere(Plain):
     reference = "plain.py:Plain"
