@@ -298,16 +298,23 @@ def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
     for folder in folders:
         with suppress(OSError):
             there.update(name.removesuffix(".py") for name in os.listdir(folder))  # noqa: PTH208 - as strings
+        above = os.path.realpath(folder) + os.sep  # planned files count, too, where they are gone since
+        inside = (path.removeprefix(above) for path in kept_files() if path.startswith(above))
+        there.update(name.partition(os.sep)[0].removesuffix(".py") for name in inside)
     # Those in sys.modules are looked up: to go through its thousands would copy their pages after a fork.
     tops = {name for name in there if name in sys.modules} - {*sys.stdlib_module_names, PACKAGE.name}
     places = [(folder / f"{name}.py", folder / name / "__init__.py", name) for name in tops for folder in folders]
-    own = {name for module, package, name in places if module.is_file() or package.is_file()}
+    own = {name for module, package, name in places if _is_source(module) or _is_source(package)}
     return tuple(
         name
         for name, module in (list(sys.modules.items()) if own else ())
         if name.partition(".")[0] in own
         and not _is_below(Path(getattr(module, "__file__", None) or folders[0]), folders)
     )
+
+
+def _is_source(path: Path) -> bool:
+    return os.path.realpath(path) in kept_files() or path.is_file()
 
 
 def _pick(module: ModuleType, name: str, where: str) -> Any:
