@@ -40,6 +40,11 @@ def kept_files() -> Mapping[str, bytes]:
     return _finder().kept
 
 
+def is_source(path: Path) -> bool:
+    """Whether a source file is there, or was when the job was planned."""
+    return os.path.realpath(path) in kept_files() or path.is_file()
+
+
 def source_spec(name: str, path: Path, inside: list[str] | None = None) -> ModuleSpec | None:
     """Of a module of that name in the file at `path`; None where no python file can be read.
 

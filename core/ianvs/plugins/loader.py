@@ -27,7 +27,7 @@ from ianvs.base.entry_points import entries, installed, whose
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
 from ianvs.base.method_names import carried
 from ianvs.base.package import PACKAGE
-from ianvs.plugins.authors_files import add_folders, kept_files, package_spec, source_spec
+from ianvs.plugins.authors_files import add_folders, is_source, kept_files, package_spec, source_spec
 from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.plugins.mode_switch import share_train
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
@@ -304,17 +304,13 @@ def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
     # Those in sys.modules are looked up: to go through its thousands would copy their pages after a fork.
     tops = {name for name in there if name in sys.modules} - {*sys.stdlib_module_names, PACKAGE.name}
     places = [(folder / f"{name}.py", folder / name / "__init__.py", name) for name in tops for folder in folders]
-    own = {name for module, package, name in places if _is_source(module) or _is_source(package)}
+    own = {name for module, package, name in places if is_source(module) or is_source(package)}
     return tuple(
         name
         for name, module in (list(sys.modules.items()) if own else ())
         if name.partition(".")[0] in own
         and not _is_below(Path(getattr(module, "__file__", None) or folders[0]), folders)
     )
-
-
-def _is_source(path: Path) -> bool:
-    return os.path.realpath(path) in kept_files() or path.is_file()
 
 
 def _pick(module: ModuleType, name: str, where: str) -> Any:

@@ -7,7 +7,7 @@ import ast
 import hashlib
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ianvs.base.package import PACKAGE, own_name
 from ianvs.base.source_files import read_source
-from ianvs.plugins.authors_files import is_installed, kept_files
+from ianvs.plugins.authors_files import is_installed, is_source, kept_files
 
 INIT = "__init__.py"
 
@@ -54,19 +54,9 @@ def package_of(entry: Path) -> Path | None:
     Returns:
         The folder; None if the file has no relative import.
     """
-    top, waiting, seen = entry, [entry], set[Path]()
-    while waiting:
-        path = waiting.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        for module in imported_by(path):
-            folder, _, dotted = module.rpartition(":")
-            if folder:
-                if top.is_relative_to(folder):
-                    top = Path(folder)
-                waiting += filter(_exists, (Path(folder, *parts) for parts in _candidates(dotted)))
-    return None if top == entry else _top_package(top)
+    folders = {Path(folder) for path in _reached(entry, _relative_files) for folder, _ in _relative_imports(path)}
+    around = [folder for folder in folders if entry.is_relative_to(folder)]
+    return _top_package(min(around, key=lambda folder: len(folder.parts))) if around else None
 
 
 def import_folders(entry: Path) -> tuple[Path, ...]:
@@ -76,7 +66,7 @@ def import_folders(entry: Path) -> tuple[Path, ...]:
         entry: The plugin's file, resolved.
     """
     package = package_of(entry)
-    if package is None and _exists(entry.parent / INIT):
+    if package is None and is_source(entry.parent / INIT):
         around = _top_package(entry.parent)
         if around.name in {module.partition(".")[0] for module in imported_by(entry)}:
             package = around
@@ -91,17 +81,13 @@ def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path
         homes: Folders whose modules are local; None: all that are not in the folders where packages are installed.
             Modules of ianvs count wherever they are.
     """
-    found: set[Path] = set()
-    waiting = [entry]
     folders = import_folders(entry)
-    while waiting:
-        path = waiting.pop()
-        if path in found:
-            continue
-        found.add(path)
+
+    def imported_files(path: Path) -> Iterator[Path]:
         for module in imported_by(path):
-            waiting.extend(_local_files(module, folders, homes))
-    return found
+            yield from _local_files(module, folders, homes)
+
+    return _reached(entry, imported_files)
 
 
 def origin_of(dotted: str, search: Sequence[str]) -> str | None:
@@ -123,6 +109,31 @@ def find_module(dotted: str, search: Sequence[str]) -> Path | None:
     """The resolved Python file of a module; None if it has none."""
     origin = origin_of(dotted, search)
     return Path(origin).resolve() if origin and origin.endswith(".py") else None
+
+
+def _reached(entry: Path, next_files: Callable[[Path], Iterable[Path]]) -> set[Path]:
+    """A file, and all that `next_files` leads to from it, step by step."""
+    files, waiting = set[Path](), [entry]
+    while waiting:
+        path = waiting.pop()
+        if path not in files:
+            files.add(path)
+            waiting.extend(next_files(path))
+    return files
+
+
+def _relative_imports(path: Path) -> Iterator[tuple[str, str]]:
+    """(folder, dotted name below it) of each relative import of a file."""
+    for module in imported_by(path):
+        folder, _, dotted = module.rpartition(":")
+        if folder:
+            yield folder, dotted
+
+
+def _relative_files(path: Path) -> Iterator[Path]:
+    """Files that the relative imports of a file may run."""
+    for folder, dotted in _relative_imports(path):
+        yield from filter(is_source, (Path(folder, *parts) for parts in _candidates(dotted)))
 
 
 class _Source(NamedTuple):
@@ -231,14 +242,14 @@ def _is_installed(top: str, search: tuple[str, ...], mtimes_ns: tuple[int, ...])
 def _packages_around(folder: Path) -> Iterator[Path]:
     """The `__init__.py` of a folder and of those above it, as far as they are packages."""
     for parent in (folder, *folder.parents):
-        if not _exists(parent / INIT):
+        if not is_source(parent / INIT):
             return
         yield parent / INIT
 
 
 def _top_package(folder: Path) -> Path:
     """The topmost package that holds a folder; the folder itself if it is in none."""
-    return max([folder, *(init.parent for init in _packages_around(folder.parent))], key=lambda one: -len(one.parts))
+    return [folder, *(init.parent for init in _packages_around(folder.parent))][-1]  # from the nearest to the topmost
 
 
 def _candidates(dotted: str) -> Iterator[tuple[str, ...]]:
@@ -248,7 +259,3 @@ def _candidates(dotted: str) -> Iterator[tuple[str, ...]]:
         yield (*parts[:count], INIT)
     if parts:
         yield (*parts[:-1], f"{parts[-1]}.py")
-
-
-def _exists(path: Path) -> bool:
-    return os.path.realpath(path) in kept_files() or path.is_file()
