@@ -48,7 +48,7 @@ class ContractCase:
     """A case that its contract runs.
 
     hyperparameters: of each module, by its type. metrics: those that are to be computed. folder: the case's own, where
-    it may keep files. cache: of the workspace, for data. working_directory: as the dialect of the job has it. shared:
+    it may keep files. cache: of the workspace, for data. working_directory: as the job names it. shared:
     <workspace>/<job>/<algorithm>, of all cases of the algorithm.
     """
 

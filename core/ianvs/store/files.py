@@ -26,6 +26,14 @@ def write_note(path: Path, facts: Mapping[str, object]) -> None:
     temporary.replace(path)
 
 
+def link_or_copy(source: Path | str, target: Path | str) -> None:
+    """Make a file of which nobody changes the content appear at another path; without a copy where the disk can."""
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, one without links, or somebody else's file
+        shutil.copy2(source, target)
+
+
 def write_atomic(path: Path, content: bytes) -> bool:
     """Put `content` at `path`, through a temporary file beside it. False, and no write, if it is there already."""
     with contextlib.suppress(OSError):

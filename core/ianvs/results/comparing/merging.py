@@ -1,10 +1,8 @@
 """Results of several people or machines in one new workspace."""
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from ianvs.results.comparing.merge_plan import MergePlan, plan_merge
 from ianvs.results.comparing.merge_sources import Source, StoredCase, read_source
 from ianvs.results.stored import Results
 from ianvs.store import replace_folder
+from ianvs.store.files import link_or_copy
 
 _GROWING = ("log.txt", "files", "stream-*.journal")  # of a case; all else is written once and replaced as a whole
 
@@ -103,11 +102,7 @@ def _copy_tree(origin: Path, to: Path, *, link: bool, hidden: bool) -> None:
             if hidden or not path.name.startswith("."):
                 _copy_tree(path, to / path.name, link=link, hidden=True)
     else:
-        if link:
-            with suppress(OSError):  # another disk, or somebody else's file
-                os.link(origin, to)
-                return
-        shutil.copy2(origin, to)
+        (link_or_copy if link else shutil.copy2)(origin, to)
 
 
 def _copy_hints(origin: Path, to: Path, cases: set[str]) -> None:

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
+from ianvs.base.visible_text import visible
 from ianvs.exam.data.parts import Column
 from ianvs.processes.engines.engine import python_command, thread_limits
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, unpacked
@@ -33,6 +34,7 @@ from ianvs.running.session.learner import Ready, State
 from ianvs.running.session.measure import Spent
 from ianvs.running.session.sandbox_worker import PackedSamples, WorkerInput, main
 from ianvs.store import StoredModule
+from ianvs.store.files import link_or_copy
 
 _READY, _STATE = TypeAdapter(Ready), TypeAdapter(State)
 _MOST_CHARACTERS = 10_000  # of a text that comes from a sandbox
@@ -201,7 +203,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         if len(value) > _MOST_CHARACTERS:
             raise RemoteError("ProtocolError", f"the sandbox returned a text of {len(value)} characters")
-        return "".join(character if character.isprintable() or character in "\n\t" else "\ufffd" for character in value)
+        return visible(value)
     if isinstance(value, dict):
         return {_plain(key): _plain(one) for key, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, list) else value
@@ -210,7 +212,7 @@ def _plain(value: Any) -> Any:
 def copied_modules(model: Model, folder: Path, *, link: bool = False) -> list[StoredModule]:
     """Copy the files of a model into an existing folder. link: files that nobody changes, so that links do."""
     if model.folder is not None:
-        copy = _linked if link else shutil.copy2
+        copy = link_or_copy if link else shutil.copy2
         shutil.copytree(model.folder, folder, dirs_exist_ok=True, symlinks=True, copy_function=copy)
     return [
         replace(
@@ -218,10 +220,3 @@ def copied_modules(model: Model, folder: Path, *, link: bool = False) -> list[St
         )
         for one in model.modules
     ]
-
-
-def _linked(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without links
-        shutil.copy2(source, target)
