@@ -141,9 +141,9 @@ def python_paths(interpreter: Path) -> tuple[Path, ...]:
     package = Path(ianvs.__path__[0])  # in place of the source root of a checkout, where exams are beside it
     folders = [Path(line) for line in lines.splitlines() if line != str(package.parent) and Path(line).is_dir()]
     folders += [package, *(path.resolve() for path in [package / "testalgorithms"] if path.is_symlink())]
-    found = {path for folder in folders for path in (folder, folder.resolve())} - {Path("/usr")}  # of a system's Python
-    found |= {interpreter, *_links_of(interpreter)}
-    return tuple(sorted(path for path in found if not _is_below_any(path, found - {path})))
+    paths = {path for folder in folders for path in (folder, folder.resolve())} - {Path("/usr")}  # of a system's Python
+    paths |= {interpreter, *_links_of(interpreter)}
+    return tuple(sorted(path for path in paths if not _is_below_any(path, paths - {path})))
 
 
 def _links_of(path: Path) -> Iterator[Path]:

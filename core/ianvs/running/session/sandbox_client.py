@@ -118,10 +118,10 @@ class SandboxClient:
     @contextmanager
     def spending(self) -> Iterator[list[Spent]]:
         """Context manager: afterwards the list has what the sandbox and all its processes have spent within."""
-        found: list[Spent] = []
+        spent: list[Spent] = []
         before = Spent(time.perf_counter(), cpu_seconds(self._process.pid))
-        yield found
-        found.append(Spent(time.perf_counter(), cpu_seconds(self._process.pid)) - before)
+        yield spent
+        spent.append(Spent(time.perf_counter(), cpu_seconds(self._process.pid)) - before)
 
     def serve_samples(self, samples: Handout) -> PackedSamples:
         """Put samples where the sandbox can read them."""
