@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import ianvs
+from ianvs.base.package import PACKAGE
 
 _TRIAL_SECONDS = 60.0
 _INSTALL = "Install it (`apt-get install bubblewrap`, `dnf install bubblewrap`)."
@@ -138,7 +138,7 @@ def python_paths(interpreter: Path) -> tuple[Path, ...]:
     )
     command = [str(interpreter), "-I", "-c", program]
     lines = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
-    package = Path(ianvs.__path__[0])  # in place of the source root of a checkout, where exams are beside it
+    package = PACKAGE  # in place of the source root of a checkout, where exams are beside it
     folders = [Path(line) for line in lines.splitlines() if line != str(package.parent) and Path(line).is_dir()]
     folders += [package, *(path.resolve() for path in [package / "testalgorithms"] if path.is_symlink())]
     paths = {path for folder in folders for path in (folder, folder.resolve())} - {Path("/usr")}  # of a system's Python
@@ -172,13 +172,13 @@ def _system_mounts() -> list[str]:
 def _data_of_ianvs() -> Iterator[Path]:
     """Folders in a mounted package that exams consist of; in a checkout they are links to folders beside it."""
     for name in _HIDDEN_PARTS:
-        path = Path(ianvs.__path__[0]) / name
+        path = PACKAGE / name
         if path.is_dir() and not path.is_symlink():
             yield path
 
 
 def _shown_parts_of_testenv() -> list[str]:
-    testenv = (Path(ianvs.__path__[0]) / "testenv").resolve()
+    testenv = (PACKAGE / "testenv").resolve()
     paths = [str(testenv / name) for name in _SHOWN_PARTS]
     return [word for path in paths for word in ("--ro-bind", path, path)]
 
