@@ -33,12 +33,12 @@ class Answering(NetworkHolder):
 
     def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> str:
         """Reject labels that no class index answers, where `predict` is not a method's own; and see NetworkHolder."""
-        own = type(self)
-        of_pixels = kind == "segmentation" and own.build_network is not NetworkHolder.build_network
-        if own.predict is Answering.predict and kind in installed(_DATA_TYPES) and not (kind == _OWN or of_pixels):
+        method = type(self)
+        of_pixels = kind == "segmentation" and method.build_network is not NetworkHolder.build_network
+        if method.predict is Answering.predict and kind in installed(_DATA_TYPES) and not (kind == _OWN or of_pixels):
             raise PluginError(
-                f"{own.__name__} answers one class for each sample, but this exam is one of {kind}. Take a method for "
-                "that (`ianvs list algorithms`), or override predict().",
+                f"{method.__name__} answers one class for each sample, but this exam is one of {kind}. Take a "
+                "method for that (`ianvs list algorithms`), or override predict().",
                 code="refused-arguments",
             )
         return super().check_exam(kind=kind, shape=shape, num_classes=num_classes)

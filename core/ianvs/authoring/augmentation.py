@@ -57,6 +57,6 @@ def find_augmentation(given: str | Mapping[str, Any]) -> Augmentation | ImageAug
     """
     if isinstance(given, Mapping):
         return ImageAugmentation(given) if given else None
-    known: dict[str, Augmentation | None] = {"none": None, "crop": crop, "crop_flip": crop_flip}
-    require_known("augment", given, known)
-    return known[given]
+    named: dict[str, Augmentation | None] = {"none": None, "crop": crop, "crop_flip": crop_flip}
+    require_known("augment", given, named)
+    return named[given]

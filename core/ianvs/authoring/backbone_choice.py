@@ -63,10 +63,10 @@ class BackboneChoice:
 
     def completed(self, name: str) -> BackboneChoice:
         """What is not said of pictures is as published of the weights of the network `name`."""
-        known = {} if self.weights is None else published(name, self.weights, self.download)
-        new = replace(self, **{key: value for key, value in known.items() if getattr(self, key) is None})
-        if known and new.scale != known["scale"]:
-            new.note = f"scale is {new.scale}, but the weights were trained with {known['scale']}"
+        published_options = {} if self.weights is None else published(name, self.weights, self.download)
+        new = replace(self, **{key: value for key, value in published_options.items() if getattr(self, key) is None})
+        if published_options and new.scale != published_options["scale"]:
+            new.note = f"scale is {new.scale}, but the weights were trained with {published_options['scale']}"
         return new
 
     def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -131,22 +131,22 @@ class BackboneChoice:
     ) -> str:
         """Load the weights into `model`, except for its head, then what fits of an `initial` model, and the latter's
         head into `head` if it has as many classes. Returns a sentence on what did not fit."""
-        said: list[str] = []
+        messages: list[str] = []
         if self.weights is not None:
             state = library_weights(name, self.weights, self.download)
             incompatibilities, filled = fit(model, state, f"weights '{self.weights}'", without=place)
             self._filled = frozenset(value.data_ptr() for value in filled)
-            said.append(incompatibilities)
+            messages.append(incompatibilities)
         if initial is not None:
             incompatibilities, _ = fit(model, initial, "the initial model", without=place)
             self._filled = frozenset()  # these come from no file that is there when a case is resumed
-            said.append(incompatibilities)
+            messages.append(incompatibilities)
             given = {kind: initial[f"{place}.{kind}"] for kind in ("weight", "bias") if f"{place}.{kind}" in initial}
             if {kind: value.shape for kind, value in given.items()} == {k: v.shape for k, v in head.named_parameters()}:
                 head.load_state_dict(given)
             else:
-                said.append(f"of the initial model the head '{place}' is not used")
-        return "; ".join(filter(None, said))
+                messages.append(f"of the initial model the head '{place}' is not used")
+        return "; ".join(filter(None, messages))
 
     def applied(self, network: nn.Module) -> nn.Module:
         """`network` with its body frozen and trainable low-rank updates, if these options are set."""

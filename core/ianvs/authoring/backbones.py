@@ -43,8 +43,8 @@ class Body(nn.Module):
         self.model = model
 
     def forward(self, x: Tensor) -> Tensor:
-        found = self.model(coloured(x))
-        features: Tensor = getattr(found, "logits", getattr(found, "pooler_output", found))
+        output = self.model(coloured(x))
+        features: Tensor = getattr(output, "logits", getattr(output, "pooler_output", output))
         return features.flatten(1)
 
 
@@ -104,25 +104,25 @@ def _without_head(model: nn.Module) -> int | None:
     return getattr(getattr(model, "config", None), "hidden_size", None) if bare else None
 
 
-def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
-    """Pretrained weights of the network `name`: from a file, or those that its library calls `said`, from its cache.
+def library_weights(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
+    """Pretrained weights of the network `name`: from a file, or those that its library calls `weights`, from its cache.
 
     Nothing is downloaded without `download`. Raises PluginError with a remedy.
     """
     hugging_face = is_hugging_face(name)
-    if hugging_face and (said == "pretrained" or Path(said).is_dir()):
-        return _of_hugging_face(name.removeprefix("hf/") if said == "pretrained" else said, download)
-    path = find_weights(said)
+    if hugging_face and (weights == "pretrained" or Path(weights).is_dir()):
+        return _of_hugging_face(name.removeprefix("hf/") if weights == "pretrained" else weights, download)
+    path = find_weights(weights)
     if path is not None:
         return read_weights(path)
     if hugging_face:
-        raise _unknown(said, name, ["pretrained"])
+        raise _unknown(weights, name, ["pretrained"])
     if name.startswith("timm/"):
-        return _of_timm(name.removeprefix("timm/"), said, download)
+        return _of_timm(name.removeprefix("timm/"), weights, download)
     if name in torchvision_names():
-        return _of_torchvision(name, said, download)
+        return _of_torchvision(name, weights, download)
     raise PluginError(
-        f"weights '{said}' of network '{name}': there is no such file, and no package of that name.",
+        f"weights '{weights}' of network '{name}': there is no such file, and no package of that name.",
         code="missing-file",
     )
 
@@ -136,16 +136,16 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
     if name.startswith(("vit_", "deit")):
         options = {"img_size": size}
         if trained:  # positions are interpolated where pictures have another size than the weights were trained with
-            own = timm.get_pretrained_cfg(name)
-            options = {"dynamic_img_size": own is None or tuple(own.input_size[1:]) != tuple(size)}
+            config = timm.get_pretrained_cfg(name)
+            options = {"dynamic_img_size": config is None or tuple(config.input_size[1:]) != tuple(size)}
     model: nn.Module = timm.create_model(name, pretrained=False, **options)
     return model
 
 
-def _of_timm(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
+def _of_timm(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
     timm = _package("timm", "vision")
-    if said != "pretrained":
-        raise _unknown(said, f"timm/{name}", ["pretrained"])
+    if weights != "pretrained":
+        raise _unknown(weights, f"timm/{name}", ["pretrained"])
     config = timm.get_pretrained_cfg(name)
     if config is None or not config.has_weights:
         raise PluginError(
@@ -156,26 +156,26 @@ def _of_timm(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
     if cached is not None or file.is_file():
         return read_weights(cached or file)
     if download:
-        found: Mapping[str, Tensor] = timm.create_model(name, pretrained=True).state_dict()
-        return found
+        state: Mapping[str, Tensor] = timm.create_model(name, pretrained=True).state_dict()
+        return state
     places = f"https://huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else str(config.url)
-    raise _absent(f"timm/{name}", said, places, file if config.url else None)
+    raise _absent(f"timm/{name}", weights, places, file if config.url else None)
 
 
-def _of_torchvision(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
+def _of_torchvision(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
     from torchvision.models import get_model_weights
 
-    known = get_model_weights(name)
-    if said not in known.__members__:
-        raise _unknown(said, name, list(known.__members__))
-    weights = known[said]
-    file = Path(torch.hub.get_dir()) / "checkpoints" / Path(weights.url).name
+    choices = get_model_weights(name)
+    if weights not in choices.__members__:
+        raise _unknown(weights, name, list(choices.__members__))
+    member = choices[weights]
+    file = Path(torch.hub.get_dir()) / "checkpoints" / Path(member.url).name
     if file.is_file():
         return read_weights(file)
     if download:
-        found: Mapping[str, Tensor] = weights.get_state_dict(progress=False, check_hash=True)
-        return found
-    raise _absent(name, said, weights.url, file)
+        state: Mapping[str, Tensor] = member.get_state_dict(progress=False, check_hash=True)
+        return state
+    raise _absent(name, weights, member.url, file)
 
 
 def _hugging_face(name: str, download: bool) -> nn.Module:
@@ -183,10 +183,10 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
         made_by, config = _described(name, download)
         model: nn.Module = made_by.from_config(config)
     except (OSError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         raise PluginError(
-            f"network 'hf/{name}' can't be built: {said} Give a folder with config.json, put the model into the cache "
-            "of Hugging Face, or set `download: true`.",
+            f"network 'hf/{name}' can't be built: {reason} Give a folder with config.json, put the model into the "
+            "cache of Hugging Face, or set `download: true`.",
             code="refused-arguments",
         ) from error
     return model
@@ -213,15 +213,15 @@ def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
                 f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}", code="unreadable-file"
             ) from error
         raise _absent(f"hf/{name}", "pretrained", f"https://huggingface.co/{name}", None) from error
-    found: Mapping[str, Tensor] = model.state_dict()
-    return found
+    state: Mapping[str, Tensor] = model.state_dict()
+    return state
 
 
 def _in_hub_cache(repository: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    found = (try_to_load_from_cache(repository, file) for file in ("model.safetensors", "pytorch_model.bin"))
-    return next((Path(path) for path in found if isinstance(path, str)), None)
+    cached = (try_to_load_from_cache(repository, file) for file in ("model.safetensors", "pytorch_model.bin"))
+    return next((Path(path) for path in cached if isinstance(path, str)), None)
 
 
 def _package(name: str, extra: str) -> ModuleType:
@@ -233,18 +233,18 @@ def _package(name: str, extra: str) -> ModuleType:
         ) from None
 
 
-def _unknown(said: str, name: str, known: Sequence[str]) -> PluginError:
+def _unknown(weights: str, name: str, choices: Sequence[str]) -> PluginError:
     return PluginError(
-        f"weights '{said}' of network '{name}' are not known.{closest(said, known)} There are: {one_line(known)}; or "
-        "the path of a file, or an installed package that carries one.",
+        f"weights '{weights}' of network '{name}' are not known.{closest(weights, choices)} There are: "
+        f"{one_line(choices)}; or the path of a file, or an installed package that carries one.",
         code="invalid-choice",
     )
 
 
-def _absent(name: str, said: str, source: str, file: Path | None) -> PluginError:
+def _absent(name: str, weights: str, source: str, file: Path | None) -> PluginError:
     placed = "Set `weights:` to a file" if file is None else f"Put the file at {file}, set `weights:` to a file"
     return PluginError(
-        f"weights '{said}' of network '{name}' are not on this machine, and nothing is downloaded unasked. {placed}, "
-        f"or set `download: true`. They come from {source}",
+        f"weights '{weights}' of network '{name}' are not on this machine, and nothing is downloaded unasked. "
+        f"{placed}, or set `download: true`. They come from {source}",
         code="missing-file",
     )

@@ -44,9 +44,9 @@ class ClosedFormLearner(TorchLearner):
         """Called with all features (N, D) float32 and labels (N,) of a round, after adding them to the sums."""
 
     def training_data(self, data: RoundData) -> RoundData:
-        known = data.nothing() if data.pretraining else data.labelled()  # without labels there is nothing to sum
-        if len(known):
-            self._add(self._features(known.x), known.y.to(data.device))
+        labelled = data.nothing() if data.pretraining else data.labelled()  # without labels there is nothing to sum
+        if len(labelled):
+            self._add(self._features(labelled.x), labelled.y.to(data.device))
         return data.nothing()
 
     def after_round(self, data: RoundData) -> None:

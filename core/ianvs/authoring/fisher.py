@@ -98,12 +98,12 @@ class _Squares:
 
     def layers_do(self, x: Tensor, labels: Tensor, weights: Tensor, zero: Tensor) -> bool:
         """Whether that gives the same as sample by sample: a layer's weight may be used elsewhere, too."""
-        found, expected = zero.clone(), zero
+        squares, expected = zero.clone(), zero
         for n in range(len(x)):  # not `by_sample`: the first vmap imports torch's compiler, more than a second
             for y, share in zip(labels[n], weights[n], strict=True):
                 expected += share * self.of_the_mean(x[n : n + 1], y[None])
-        done = self.by_layer(x, labels, weights, found)
-        return done and torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.max()))
+        done = self.by_layer(x, labels, weights, squares)
+        return done and torch.allclose(squares, expected, rtol=1e-3, atol=1e-4 * float(expected.max()))
 
     def by_layer(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> bool:
         """`add` with one backward pass for each label; False: it can't be had so."""
@@ -126,10 +126,10 @@ class _Squares:
     def of_the_mean(self, x: Tensor, y: Tensor) -> Tensor:
         """(P,) the squared gradient of the mean over the batch."""
         with torch.enable_grad():
-            own = {name: p.detach().requires_grad_() for name, p in self.parameters.items()}
-            loss = cross_entropy(self.logits(own, x), y)
-            found = torch.autograd.grad(loss, list(own.values()), materialize_grads=True)
-        return torch.cat([g.square().reshape(-1) for g in found])
+            parameters = {name: p.detach().requires_grad_() for name, p in self.parameters.items()}
+            loss = cross_entropy(self.logits(parameters, x), y)
+            gradients = torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True)
+        return torch.cat([g.square().reshape(-1) for g in gradients])
 
 
 @dataclass(frozen=True)

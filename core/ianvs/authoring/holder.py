@@ -51,9 +51,9 @@ class NetworkHolder:
         backbone: BackboneChoice,
     ) -> None:
         if self.networks and architecture not in self.networks:
-            known = " or ".join(self.networks)
+            choices = " or ".join(self.networks)
             raise PluginError(
-                f"{type(self).__name__} does not work on network '{architecture}'. Set it to {known}.",
+                f"{type(self).__name__} does not work on network '{architecture}'. Set it to {choices}.",
                 code="refused-arguments",
             )
         self.architecture, self.initialization = architecture, initialization
@@ -117,16 +117,16 @@ class NetworkHolder:
 
         Returns a warning, "" for none.
         """
-        own, choice = type(self), self.backbone_choice
+        method, choice = type(self), self.backbone_choice
         choice.check(self.architecture)
-        if kind != "classification" or own.prepare is not NetworkHolder.prepare:
+        if kind != "classification" or method.prepare is not NetworkHolder.prepare:
             return ""  # what reaches the network is the method's own business
         with torch.device("meta"):
             seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
             if self.architecture not in networks.OWN and is_library(self.architecture):  # it loads torchvision
                 network = NetworkHolder.build_network(self, seen, num_classes)
                 choice.check_size(network.eval(), self.architecture, seen)
-            with suppress(*() if own.build_network is NetworkHolder.build_network else (RuntimeError,)):
+            with suppress(*() if method.build_network is NetworkHolder.build_network else (RuntimeError,)):
                 choice.applied(self.build_network(seen, num_classes))  # a method may draw what has no meaning here
         return choice.note
 
@@ -153,10 +153,10 @@ class NetworkHolder:
         decoder = None if self._decoder is None else self._decoder.state_dict()
         given = None if self._given is None else _tensors(self._given)
         frozen = self.backbone_choice.described(self.architecture) if self._fixed else None
-        kept: State = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
-        kept |= {"given": given, "initial": self._initial, "scaling": self.scaling.state()}
-        kept |= {"optimizer": self._optimizer, "frozen": frozen, "method": self.state()}
-        torch.save(kept, target)
+        contents: State = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
+        contents |= {"given": given, "initial": self._initial, "scaling": self.scaling.state()}
+        contents |= {"optimizer": self._optimizer, "frozen": frozen, "method": self.state()}
+        torch.save(contents, target)
         return target
 
     def load(self, path: Path) -> None:
@@ -262,8 +262,8 @@ class NetworkHolder:
         if self._compiled is None or self._compiled[0] is not self.network:
             compiled: Any = torch.compile(self.network)
             self._compiled = self.network, compiled
-        found: nn.Module = self._compiled[1]
-        return found
+        network: nn.Module = self._compiled[1]
+        return network
 
     def _features(self, x: Tensor) -> Tensor:
         return self.each(x, self.representation)
@@ -295,8 +295,8 @@ class NetworkHolder:
     def _fill(self, model: nn.Module, place: str, head: nn.Linear) -> None:
         """Weights that were given, into a network whose head lies at `place`; `head` is what it gets instead."""
         if not head.weight.is_meta:
-            said = self.backbone_choice.fill(self.architecture, model, place, head, self._initial)
-            self.remark = "; ".join(filter(None, (self.backbone_choice.note, said)))
+            message = self.backbone_choice.fill(self.architecture, model, place, head, self._initial)
+            self.remark = "; ".join(filter(None, (self.backbone_choice.note, message)))
 
     def _decoder_parameters(self, data: RoundData) -> list[nn.Parameter]:
         if not data.pretraining:

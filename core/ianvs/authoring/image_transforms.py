@@ -27,10 +27,10 @@ def _v2() -> Any:
         ) from None
 
 
-def _pair(value: Any, what: str) -> tuple[float, float]:
+def _pair(value: Any, name: str) -> tuple[float, float]:
     numbers = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     if len(numbers) != 2 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-        raise ValueError(f"{what} is a pair of numbers, [least, most]; it can't be {value!r}")
+        raise ValueError(f"{name} is a pair of numbers, [least, most]; it can't be {value!r}")
     return float(numbers[0]), float(numbers[1])
 
 

@@ -57,8 +57,8 @@ class FrozenBody(nn.Module):
         self.body = body.requires_grad_(False).eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.body(x)
-        return found
+        output: Tensor = self.body(x)
+        return output
 
     def train(self, mode: bool = True) -> FrozenBody:
         super().train(False)
@@ -73,22 +73,22 @@ def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
     """
     if rank < 1:
         raise PluginError(f"lora_rank is 1 or more; it can't be {rank}.", code="out-of-range")
-    found = [
+    layers = [
         (module, name)
         for module in body.modules()
         if isinstance(module, nn.Linear | nn.MultiheadAttention)
         for name, weight in module.named_parameters(recurse=False)
         if name in ("weight", "in_proj_weight") and weight.dim() == 2
     ]
-    if not found:
+    if not layers:
         raise PluginError(
             "lora_rank is for networks with linear layers, such as vision transformers; the body of this one has none. "
             "Use `frozen: true`, or another network.",
             code="refused-arguments",
         )
-    for module, name in found:
+    for module, name in layers:
         LowRank.at(module, name, rank, alpha)
-    return len(found)
+    return len(layers)
 
 
 def fixed_names(network: nn.Module) -> frozenset[str]:

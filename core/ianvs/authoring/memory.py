@@ -74,11 +74,11 @@ class Memory:
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
         if self.columns and not len(new) and len(old) == before:
             return  # nothing goes and nothing comes: no copy of all of it
-        kept = _rows(columns, new)
+        chosen_columns = _rows(columns, new)
         if self.columns:
-            pairs = zip(self.columns, kept, strict=True)
-            kept = tuple(torch.cat([sent(gather(a, sent(old, a.device)), b.device), b]) for a, b in pairs)
-        self.columns = kept
+            pairs = zip(self.columns, chosen_columns, strict=True)
+            chosen_columns = tuple(torch.cat([sent(gather(a, sent(old, a.device)), b.device), b]) for a, b in pairs)
+        self.columns = chosen_columns
 
 
 class ReservoirMemory(Memory):
@@ -133,9 +133,9 @@ class ReservoirMemory(Memory):
         goes = torch.ones(before, dtype=torch.bool)
         goes[chosen[chosen < before]] = False
         places = goes.nonzero()[:, 0]
-        for kept, column in zip(self.columns, columns, strict=True):
-            new = sent(gather(column, sent(come - before, column.device)), kept.device)
-            kept.index_copy_(0, sent(places, kept.device), new)
+        for stored, column in zip(self.columns, columns, strict=True):
+            new = sent(gather(column, sent(come - before, column.device)), stored.device)
+            stored.index_copy_(0, sent(places, stored.device), new)
         self._keys[places] = keys[come]
 
     def state(self) -> State:
@@ -183,8 +183,8 @@ class PerRoundMemory:
     def restore(self, state: list[State]) -> None:
         """Take over what `state` returned."""
         self.parts = [ReservoirMemory(self.samples_per_round) for _ in state]
-        for part, kept in zip(self.parts, state, strict=True):
-            part.restore(kept)
+        for part, part_state in zip(self.parts, state, strict=True):
+            part.restore(part_state)
 
 
 FORMULAS = ("alpha_over_n", "constant")
@@ -228,21 +228,24 @@ class ClassBalancedMemory(PerClassMemory):
             slots.setdefault(label, []).append(position)
         stored, before = len(self), len(self)
         for position, label in enumerate(y.tolist(), start=before):
-            own = slots.setdefault(label, [])
+            class_positions = slots.setdefault(label, [])
             if self.per_class is not None:
-                if len(own) < self.per_class:
-                    own.append(position)
+                if len(class_positions) < self.per_class:
+                    class_positions.append(position)
                 continue
-            if self.capacity == 0 or len(own) * len(slots) >= max(self.capacity, len(slots)):
+            if self.capacity == 0 or len(class_positions) * len(slots) >= max(self.capacity, len(slots)):
                 continue  # it has its share; a class that has none always gets one
             if stored == self.capacity:
                 most = max(slots.values(), key=len)
                 most.pop(int(torch.randint(len(most), (1,), generator=generator)))
             else:
                 stored += 1
-            own.append(position)
+            class_positions.append(position)
         self.seen += len(y)
-        self._keep(torch.tensor(sorted(p for own in slots.values() for p in own), dtype=torch.int64), (x, y, *more))
+        self._keep(
+            torch.tensor(sorted(p for class_positions in slots.values() for p in class_positions), dtype=torch.int64),
+            (x, y, *more),
+        )
 
 
 class BiasedReservoirMemory(Memory):
@@ -279,8 +282,8 @@ class BiasedReservoirMemory(Memory):
         before = len(self)
         offered = torch.randperm(len(y), generator=generator)[: self.capacity]
         room = min(self.capacity - before, len(offered))
-        stored, asked = offered[:room], offered[room:]
-        accepted = asked[torch.rand(len(asked), generator=generator, dtype=torch.float64) < self.probability]
+        stored, candidates = offered[:room], offered[room:]
+        accepted = candidates[torch.rand(len(candidates), generator=generator, dtype=torch.float64) < self.probability]
         # Only old samples make room, or else a bucket would push out its own; where they are too few, those stay out.
         accepted = accepted[:before]
         old = torch.randperm(before, generator=generator)[len(accepted) :]
@@ -328,8 +331,8 @@ class HerdingMemory(PerClassMemory):
         Raises PluginError if there are more classes than the capacity.
         """
         self.seen += len(y)
-        come, kept = set(y.tolist()), set(self.y.tolist())
-        classes = sorted(come | kept)
+        come, stored = set(y.tolist()), set(self.y.tolist())
+        classes = sorted(come | stored)
         if self.per_class is None and 0 < self.capacity < len(classes):
             raise PluginError(
                 f"a memory with a capacity of {self.capacity} can't hold exemplars of {len(classes)} classes.",
@@ -337,7 +340,7 @@ class HerdingMemory(PerClassMemory):
             )
         parts: list[tuple[Tensor, ...]] = []
         for c in classes:
-            part = self.at((self.y == c).nonzero()[:, 0]) if c in kept else ()
+            part = self.at((self.y == c).nonzero()[:, 0]) if c in stored else ()
             new = _rows((x, y, *more), (y == c).nonzero()[:, 0]) if c in come else ()
             if part and new:
                 part = tuple(torch.cat([a.to(b.device), b]) for a, b in zip(part, new, strict=True))

@@ -129,31 +129,31 @@ def build_network(
     """
     match name:
         case "mlp":
-            own = mlp(input_shape, num_classes, hidden, dropout, batch_norm)
+            network = mlp(input_shape, num_classes, hidden, dropout, batch_norm)
         case "linear":
-            own = linear(input_shape, num_classes)
+            network = linear(input_shape, num_classes)
         case "resnet":
-            own = resnet(input_shape, num_classes, widths, blocks)
+            network = resnet(input_shape, num_classes, widths, blocks)
         case "vit":
             _require_pictures(name, input_shape)
-            own = small_vit(input_shape, num_classes)
+            network = small_vit(input_shape, num_classes)
         case _ if name in TORCHVISION and fill is None:
             return torchvision_resnet(name, input_shape, num_classes)
         case _ if is_library(name):
             return library_network(name, input_shape, num_classes, fill, download)
         case _:
-            known = [*OWN, *TORCHVISION]
-            hint = closest(name, [*known, *torchvision_names()])
+            choices = [*OWN, *TORCHVISION]
+            hint = closest(name, [*choices, *torchvision_names()])
             raise PluginError(
-                f"network '{name}' is not known.{hint} There are: {', '.join(known)}, torchvision's others "
+                f"network '{name}' is not known.{hint} There are: {', '.join(choices)}, torchvision's others "
                 "(vit_b_16, convnext_tiny, ...), timm/NAME, hf/NAME, or the folder of a Hugging Face model with its "
                 "config.json; for another one, override build_network() in the algorithm's class.",
                 code="invalid-choice",
             )
     if fill is not None:
-        *_, (place, head) = own.named_children()
-        fill(own, place, head)  # type: ignore[arg-type]
-    return own
+        *_, (place, head) = network.named_children()
+        fill(network, place, head)  # type: ignore[arg-type]
+    return network
 
 
 def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:

@@ -48,8 +48,8 @@ class SGD:
                 gradients: list[Any] = [p.grad for p in moved]
                 if any(gradient is None for gradient in gradients):
                     self._fill(moved, moving)
-                    there = [index for index, gradient in enumerate(gradients) if gradient is not None]
-                    moved, gradients, momenta = ([column[i] for i in there] for column in (moved, gradients, moving))
+                    present = [index for index, gradient in enumerate(gradients) if gradient is not None]
+                    moved, gradients, momenta = ([column[i] for i in present] for column in (moved, gradients, moving))
                 if not moved:
                     continue
                 options = {**self._options, "lr": group["lr"]}
@@ -59,8 +59,8 @@ class SGD:
                 first = self._momentum != 0 and momenta[0] is None
                 if first:
                     momenta[:] = map(torch.empty_like, gradients)  # the kernel fills them
-                kept = momenta if self._momentum else []
-                torch._fused_sgd_(moved, gradients, kept, is_first_step=first, **options)
+                buffers = momenta if self._momentum else []
+                torch._fused_sgd_(moved, gradients, buffers, is_first_step=first, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """As in torch.optim.SGD: the momentum, by the index of the parameter."""
@@ -74,13 +74,13 @@ class SGD:
         """Take over the momentum of another one, but not its rates."""
         number = 0
         for group, moving in zip(self.param_groups, self._moving, strict=True):
-            kept = [state_dict["state"].get(number + i, {}).get("momentum_buffer") for i in range(len(moving))]
+            stored = [state_dict["state"].get(number + i, {}).get("momentum_buffer") for i in range(len(moving))]
             number += len(moving)
-            if self._momentum and any(momentum is not None for momentum in kept):
+            if self._momentum and any(momentum is not None for momentum in stored):
                 self._fill(group["params"], moving)
-                for own, other in zip(moving, kept, strict=True):
-                    if own is not None and other is not None:
-                        own.copy_(other)
+                for buffer, other in zip(moving, stored, strict=True):
+                    if buffer is not None and other is not None:
+                        buffer.copy_(other)
 
     def _fill(self, parameters: Sequence[nn.Parameter], moving: list[Tensor | None]) -> None:
         if self._momentum:

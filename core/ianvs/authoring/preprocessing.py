@@ -71,8 +71,8 @@ def published(network: str, weights: str, download: bool = False) -> Mapping[str
             return _options(cfg.input_size[1:], cfg.interpolation, crop, cfg.mean, cfg.std)
         if is_hugging_face(network):
             return _of_hugging_face(network.removeprefix("hf/"), weights, download)
-        if known := torchvision_weights(network):
-            to = known[weights].transforms()
+        if choices := torchvision_weights(network):
+            to = choices[weights].transforms()
             side, crop = to.crop_size[0], to.crop_size[0] / to.resize_size[0]
             return _options((side, side), to.interpolation.value, crop, to.mean, to.std)
     except (ImportError, AttributeError, LookupError, OSError, ValueError):
@@ -89,19 +89,19 @@ def torchvision_weights(network: str) -> Mapping[str, Any]:
 def _of_hugging_face(network: str, weights: str, download: bool) -> Mapping[str, Any]:
     file = next((str(path) for home in (weights, network) if (path := Path(home) / FILE).is_file()), None)
     file = file or import_module("huggingface_hub").hf_hub_download(network, FILE, local_files_only=not download)
-    said = json.loads(Path(file).read_text(encoding="utf-8"))
-    size, crop = _sides(said["size"]), None
-    if said.get("do_center_crop"):
-        large, size = size, _sides(said["crop_size"])
+    config = json.loads(Path(file).read_text(encoding="utf-8"))
+    size, crop = _sides(config["size"]), None
+    if config.get("do_center_crop"):
+        large, size = size, _sides(config["crop_size"])
         crop = size[0] / large[0]
-    kernel = {2: "bilinear"}.get(said["resample"], "bicubic")  # PIL's numbers
-    return _options(size, kernel, crop, said["image_mean"], said["image_std"])
+    kernel = {2: "bilinear"}.get(config["resample"], "bicubic")  # PIL's numbers
+    return _options(size, kernel, crop, config["image_mean"], config["image_std"])
 
 
-def _sides(said: Any) -> tuple[int, int]:
+def _sides(size: Any) -> tuple[int, int]:
     """Height and width of 224, {shortest_edge: 224}, {height: 224, width: 224}."""
-    side = said.get("shortest_edge") if isinstance(said, Mapping) else said
-    return (said["height"], said["width"]) if side is None else (side, side)
+    side = size.get("shortest_edge") if isinstance(size, Mapping) else size
+    return (size["height"], size["width"]) if side is None else (side, side)
 
 
 def _options(size: Sequence[int], kernel: str, crop: float | None, mean: Any, std: Any) -> Mapping[str, Any]:

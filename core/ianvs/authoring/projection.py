@@ -36,18 +36,18 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
         return gradient
     gram = G @ G.T  # the only work in P besides the products; all that follows is in K, on the host
     if products.device.type != "cpu":
-        known = torch.cat([gram, products[None]]).cpu()  # a card is waited for once
-        gram, products = known[:-1], known[-1]
+        on_cpu = torch.cat([gram, products[None]]).cpu()  # a card is waited for once
+        gram, products = on_cpu[:-1], on_cpu[-1]
         if not bool((products < 0).any()):
             return gradient
     linear = products + margin * gram.sum(1)
     # With u = v - margin >= 0 the dual is min |A u - b|^2, A = G', b = -(g + margin sum_k g_k): least squares without
     # negative values. A'A = gram and A'b = -linear are all that this needs; R'R = gram, R'd = -linear has K rows.
     values, vectors = torch.linalg.eigh(gram)
-    kept = values > values[-1] * len(values) * 1e-14  # gradients that depend on each other add nothing
-    roots = values[kept].sqrt()
-    R = roots[:, None] * vectors[:, kept].T
-    d = -(vectors[:, kept].T @ linear) / roots
+    positive = values > values[-1] * len(values) * 1e-14  # gradients that depend on each other add nothing
+    roots = values[positive].sqrt()
+    R = roots[:, None] * vectors[:, positive].T
+    d = -(vectors[:, positive].T @ linear) / roots
     u, _ = nnls(R.numpy(), d.numpy())
     v = torch.as_tensor(u, dtype=torch.float64) + margin
     return gradient + (sent(v, G.device) @ G).to(gradient.dtype)

@@ -145,24 +145,24 @@ class ReplayLearner(TorchLearner):
         offered = self.fill == "every_step" or (self.fill == "during_round" and epoch == 0)
         again, self._offered = self._offered == (epoch, step), (epoch, step)  # a further update of the same batch
         if offered and not again and self.data is not None:
-            kept = x, y, *self.columns(x, y)
+            columns = x, y, *self.columns(x, y)
             if not (self.data.complete or self.data.pretraining):
-                known = y >= 0
-                kept = tuple(column[known.to(column.device)] for column in kept)
-            self._take_in(kept)
+                labelled = y >= 0
+                columns = tuple(column[labelled.to(column.device)] for column in columns)
+            self._take_in(columns)
 
     def after_round(self, data: RoundData) -> None:
         if self.fill == "after_round":
-            kept = data.worth_keeping()
-            if len(kept):
-                self._take_in((kept.x, kept.y, *self._further_columns(kept)))
+            samples = data.worth_keeping()
+            if len(samples):
+                self._take_in((samples.x, samples.y, *self._further_columns(samples)))
 
-    def _further_columns(self, kept: RoundData) -> tuple[Tensor, ...]:
+    def _further_columns(self, samples: RoundData) -> tuple[Tensor, ...]:
         if type(self).columns is ReplayLearner.columns:
             return ()
         self.network.eval()
         with torch.no_grad():
-            parts = zip(torch.split(kept.x, 1024), torch.split(kept.y, 1024), strict=True)
+            parts = zip(torch.split(samples.x, 1024), torch.split(samples.y, 1024), strict=True)
             more = [self.columns(x, y) for x, y in parts]
         return tuple(torch.cat(column) for column in zip(*more, strict=True))
 
@@ -207,8 +207,8 @@ class ExemplarLearner(ReplayLearner):
 
     def before_round(self, data: RoundData) -> None:
         super().before_round(data)
-        own = set(data.labelled().y.tolist())
-        self.new, self.old = sorted(own.difference(self.known)), sorted(set(self.known) - own)
+        labels = set(data.labelled().y.tolist())
+        self.new, self.old = sorted(labels.difference(self.known)), sorted(set(self.known) - labels)
         self.known_index = torch.tensor(self.known, dtype=torch.int64, device=data.device)
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known else None
 

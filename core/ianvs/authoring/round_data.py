@@ -80,8 +80,8 @@ class RoundData:
         """The samples that have a label."""
         if self.complete:
             return self
-        known = (self.y >= 0).nonzero()[:, 0]
-        return replace(self, x=gather(self.x, known), y=self.y.index_select(0, known), complete=True)
+        labelled = (self.y >= 0).nonzero()[:, 0]
+        return replace(self, x=gather(self.x, labelled), y=self.y.index_select(0, labelled), complete=True)
 
     def some(self, n: int | None, generator: torch.Generator) -> RoundData:
         """At most n of the samples, drawn uniformly; None for all."""
@@ -183,10 +183,10 @@ class TaskMasks:
         """Add a task; returns (num_classes + 1, num_classes) to be added to logits; the last row is this task's."""
         if self.allowed is None:
             self.allowed = torch.ones(num_classes, num_classes, dtype=torch.bool)
-        own = torch.zeros(num_classes, dtype=torch.bool)
-        own[list(task_classes)] = True
-        self.allowed[list(task_classes)] = own
-        rows = torch.cat([self.allowed, own[None]])
+        mask = torch.zeros(num_classes, dtype=torch.bool)
+        mask[list(task_classes)] = True
+        self.allowed[list(task_classes)] = mask
+        rows = torch.cat([self.allowed, mask[None]])
         return sent(torch.zeros(rows.shape).masked_fill_(~rows, -torch.inf), device)
 
 
@@ -203,9 +203,9 @@ def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
 
     A head trained in this way does not learn that old classes are absent; common in methods on pretrained networks.
     """
-    own = torch.unique(data.labelled().y)
-    mask = torch.full((num_classes,), -torch.inf if len(own) else 0.0, device=data.device)
-    mask[sent(own, data.device)] = 0.0
+    labels = torch.unique(data.labelled().y)
+    mask = torch.full((num_classes,), -torch.inf if len(labels) else 0.0, device=data.device)
+    mask[sent(labels, data.device)] = 0.0
     return mask
 
 
@@ -216,5 +216,5 @@ def some_of_each(y: Tensor, n: int | None, generator: torch.Generator) -> Tensor
     """
     rows = [(y.cpu() == c).nonzero()[:, 0] for c in torch.unique(y).tolist()]
     n = min(map(len, rows), default=0) if n is None else n
-    drawn = [of[torch.randperm(len(of), generator=generator)[:n]] for of in rows]
+    drawn = [row[torch.randperm(len(row), generator=generator)[:n]] for row in rows]
     return sent(torch.cat(drawn) if drawn else torch.empty(0, dtype=torch.int64), y.device)

@@ -36,7 +36,7 @@ class LayerSquares:
                 continue
             owner, _, leaf = name.rpartition(".")
             layer = network.get_submodule(owner)
-            self.known &= _known(layer)
+            self.known &= _is_supported(layer)
             self._places.setdefault(layer, {})[leaf] = slice(begin, begin + parameter.numel())
             begin += parameter.numel()
         self.size = begin
@@ -58,9 +58,9 @@ class LayerSquares:
             for loss, weights in losses(outputs):
                 gradients = torch.autograd.grad(loss, edges, retain_graph=True)
                 for layer, gradient in zip(layers, gradients, strict=True):
-                    found = _LAYERS[type(layer)](layer, calls[layer][0][0], gradient, weights)
+                    squares = _LAYERS[type(layer)](layer, calls[layer][0][0], gradient, weights)
                     for leaf, place in self._places[layer].items():
-                        total[place] += found[leaf].reshape(-1)
+                        total[place] += squares[leaf].reshape(-1)
         return True
 
     @contextmanager
@@ -77,7 +77,7 @@ class LayerSquares:
             yield calls
 
 
-def _known(layer: nn.Module) -> bool:
+def _is_supported(layer: nn.Module) -> bool:
     # The very type: a subclass may do something else.
     if type(layer) is nn.Conv2d:
         return layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
@@ -99,14 +99,14 @@ def _convolution(layer: nn.Module, given: Tensor, gradient: Tensor, weights: Ten
     size, groups = len(given), layer.groups
     each = given[0].numel() * layer.weight[0, 0].numel() + layer.weight.numel()
     step = max(1, NUMBERS // each)
-    found: dict[str, Tensor] = {}
+    sums: dict[str, Tensor] = {}
     for part in (slice(begin, begin + step) for begin in range(0, size, step)):
         patches = unfold(given[part], layer.kernel_size, layer.dilation, layer.padding, layer.stride)  # type: ignore[arg-type]
         patches = patches.reshape(len(patches), groups, -1, patches.shape[2])  # (B, groups, inputs, places)
         outward = gradient[part].reshape(len(patches), groups, -1, patches.shape[3])  # (B, groups, outputs, places)
         for leaf, squares in _of_products(outward, patches, weights[part]).items():
-            found[leaf] = found[leaf] + squares if leaf in found else squares
-    return found
+            sums[leaf] = sums[leaf] + squares if leaf in sums else squares
+    return sums
 
 
 def _of_products(outward: Tensor, inward: Tensor, weights: Tensor) -> dict[str, Tensor]:

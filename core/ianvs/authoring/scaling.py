@@ -19,17 +19,17 @@ class Scaling:
     mean and a standard deviation for each channel, or each number of a feature vector; it is "unit" before that.
     """
 
-    def __init__(self, said: str | Mapping[str, Any] = "symmetric") -> None:
-        if isinstance(said, str) and said not in NAMES:
+    def __init__(self, scale: str | Mapping[str, Any] = "symmetric") -> None:
+        if isinstance(scale, str) and scale not in NAMES:
             raise PluginError(
-                f"scale '{said}' is not known.{closest(said, NAMES)} There are: {', '.join(NAMES)}, or "
+                f"scale '{scale}' is not known.{closest(scale, NAMES)} There are: {', '.join(NAMES)}, or "
                 "{mean: [...], std: [...]} per channel in units of 0 to 1.",
                 code="invalid-choice",
             )
-        self.name = "given" if not isinstance(said, str) else "symmetric" if said == "half" else said
+        self.name = "given" if not isinstance(scale, str) else "symmetric" if scale == "half" else scale
         self.mean: Tensor | None = None
         self.std: Tensor | None = None
-        numbers = IMAGENET if said == "imagenet" else said
+        numbers = IMAGENET if scale == "imagenet" else scale
         if isinstance(numbers, Mapping):
             self._take(numbers)
 

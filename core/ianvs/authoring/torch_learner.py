@@ -237,8 +237,8 @@ class TorchLearner(Answering):
         if resident(x, place):
             x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)
-        own = None if task_classes is None else tuple(task_classes)
-        allowed = own if own is not None else seen if self.mask_unseen else ()  # (): all are
+        own_classes = None if task_classes is None else tuple(task_classes)
+        allowed = own_classes if own_classes is not None else seen if self.mask_unseen else ()  # (): all are
         data = RoundData(
             x,
             y,
@@ -248,7 +248,7 @@ class TorchLearner(Answering):
             place,
             self.prepare,
             self._mask(allowed, num_classes, place),
-            None if own is None else self._tasks.teach(own, num_classes, place),
+            None if own_classes is None else self._tasks.teach(own_classes, num_classes, place),
             None if getattr(self, "sees_past_rounds", False) else passes,
             complete,
             bool(pretraining),
@@ -320,10 +320,10 @@ class TorchLearner(Answering):
         _, head = networks.body_and_head(self.network)
         features = replace(shown, x=self._features(shown.x).clone(), passes=None, prepare=lambda x: x, views=None)
         self._set_training()
-        own = own_classes_mask(data, head.out_features)
+        mask = own_classes_mask(data, head.out_features)
 
         def loss_of(x: Tensor, y: Tensor) -> Tensor:
-            return cross_entropy(head(x) + own, y)
+            return cross_entropy(head(x) + mask, y)
 
         schedule = Schedule(self.schedule.learning_rate, epochs, self.batch_size)
         fit([([*head.parameters()], schedule.learning_rate)], features, schedule, loss_of)
@@ -343,7 +343,7 @@ class TorchLearner(Answering):
     def _fit(self, data: RoundData, progress: Callable[[float], object] | None, *, plainly: bool = False) -> None:
         """plainly: without what the method adds."""
         loss = partial(TorchLearner.loss, self) if plainly else self.loss
-        own = TorchLearner if plainly else type(self)
+        method = TorchLearner if plainly else type(self)
         if self.augment is not None:
             self._changes = data.generator("augmentation")
 
@@ -358,8 +358,8 @@ class TorchLearner(Answering):
             data,
             self.schedule,
             loss_of,
-            adjust=self.adjust_gradients if own.adjust_gradients is not TorchLearner.adjust_gradients else None,
-            after_step=self.after_step if own.after_step is not TorchLearner.after_step else None,
+            adjust=self.adjust_gradients if method.adjust_gradients is not TorchLearner.adjust_gradients else None,
+            after_step=self.after_step if method.after_step is not TorchLearner.after_step else None,
             progress=progress,
             earlier=self._optimizer if self.keep_optimizer else None,
             make=build_optimizer if self.keep_optimizer else self._make_optimizer,
@@ -378,9 +378,9 @@ class TorchLearner(Answering):
         return [([*body.parameters(), *more], rate), ([*head.parameters()], head_rate)]
 
     def _mask(self, allowed: tuple[int, ...], num_classes: int, place: torch.device) -> Tensor | None:
-        of = allowed, num_classes, place
-        if of != self._masked[0]:  # made anew only where it would be another one
-            self._masked = of, output_mask(*of)
+        key = allowed, num_classes, place
+        if key != self._masked[0]:  # made anew only where it would be another one
+            self._masked = key, output_mask(*key)
         return self._masked[1]
 
     def _noise(self, data: RoundData) -> AbstractContextManager[None]:

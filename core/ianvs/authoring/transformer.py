@@ -39,7 +39,7 @@ class Transformer(nn.Module):
         if features is not None:
             require_known("pooling", features, ("cls", "mean"))
         name = f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}"
-        family = next((of for start, of in FAMILIES.items() if name.startswith(start)), None)
+        family = next((candidate for start, candidate in FAMILIES.items() if name.startswith(start)), None)
         if family is None or name.endswith("Distilled"):
             raise PluginError(
                 'this method works on the tokens of a vision transformer. Set network to "vit", vit_b_16, '
@@ -70,8 +70,8 @@ class Transformer(nn.Module):
         if self._layout == "timm":
             return root.norm_pre(root.patch_drop(root._pos_embed(root.patch_embed(x))))  # type: ignore[no-any-return]
         if self._layout == "torchvision":
-            found = torch.cat([root.class_token.expand(len(x), -1, -1), root._process_input(x)], 1)
-            return root.encoder.dropout(found + root.encoder.pos_embedding)  # type: ignore[no-any-return]
+            tokens = torch.cat([root.class_token.expand(len(x), -1, -1), root._process_input(x)], 1)
+            return root.encoder.dropout(tokens + root.encoder.pos_embedding)  # type: ignore[no-any-return]
         return (root.pre_layrnorm if self._layout == "clip" else nn.Identity())(root.embeddings(x))  # type: ignore[no-any-return]
 
     def class_position(self) -> Tensor:
@@ -106,8 +106,8 @@ class Transformer(nn.Module):
         """(B, F): the features, of what `encode` returned for tokens in the order of `tokens`."""
         root, first, mean = self._root, encoded[:, 0], encoded[:, self.special :].mean(1)
         if self._layout == "timm":
-            said = {None: root.pool, "cls": lambda _: first, "mean": lambda _: mean}[self.features]
-            return root.head_drop(root.fc_norm(said(encoded)))  # type: ignore[no-any-return]
+            pool = {None: root.pool, "cls": lambda _: first, "mean": lambda _: mean}[self.features]
+            return root.head_drop(root.fc_norm(pool(encoded)))  # type: ignore[no-any-return]
         if self.features is not None:
             return mean if self.features == "mean" else first
         if self._layout == "torchvision":

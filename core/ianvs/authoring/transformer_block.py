@@ -73,8 +73,8 @@ class Block:
     def __call__(self, x: Tensor, prefix: Prefix | None = None, adapter: Adapter | None = None) -> Tensor:
         """(B, T, D) of tokens (B, T, D). Without a prefix and an adapter it is the library's own forward pass."""
         if prefix is None and adapter is None:
-            found = self.layer(x, None) if len(self.projections) == 3 else self.layer(x)
-            return found[0] if isinstance(found, tuple) else found  # type: ignore[no-any-return]
+            output = self.layer(x, None) if len(self.projections) == 3 else self.layer(x)
+            return output[0] if isinstance(output, tuple) else output  # type: ignore[no-any-return]
         x = x + self._attention(self.norm(x), prefix)
         y: Tensor = self.norm2(x)
         for part in self.mlp:

@@ -16,38 +16,39 @@ WRAPPERS = ("state_dict", "model", "network", "model_state_dict", "teacher", "em
 PREFIXES = ("module.", "_orig_mod.")  # of torch's data parallel training and of torch.compile
 
 
-def find_weights(said: str) -> Path | None:
-    """The file that `said` refers to: a file, a folder with one weight file, or an installed package with one.
+def find_weights(weights: str) -> Path | None:
+    """The file that `weights` refers to: a file, a folder with one weight file, or an installed package with one.
 
     None if it is none of these, and so may be a name known to the network's library.
     Raises PluginError for a missing path, or a folder or package that holds none or several.
     """
-    path = Path(said).expanduser()
+    path = Path(weights).expanduser()
     if path.is_file():
         return path
     if path.is_dir():
         return _only_one(path, path.iterdir(), shown_path(path))
-    if path.suffix in ENDINGS or "/" in said:
+    if path.suffix in ENDINGS or "/" in weights:
         raise PluginError(
-            f"weights '{said}': there is no such file (looked for {path.absolute()}).", code="missing-file"
+            f"weights '{weights}': there is no such file (looked for {path.absolute()}).", code="missing-file"
         )
-    package = importlib.util.find_spec(said) if said.isidentifier() else None
+    package = importlib.util.find_spec(weights) if weights.isidentifier() else None
     if package is None or not package.submodule_search_locations:
         return None
     home = Path(package.submodule_search_locations[0])
-    return _only_one(home, home.rglob("*"), f"the package {said}")
+    return _only_one(home, home.rglob("*"), f"the package {weights}")
 
 
-def _only_one(home: Path, files: Iterable[Path], what: str) -> Path:
-    found = sorted(file for file in files if file.suffix in ENDINGS and file.is_file())
-    usual = [file for file in found if file.name in ("model.safetensors", "pytorch_model.bin")]
-    if not usual and len(found) != 1:
-        names = one_line([file.relative_to(home).as_posix() for file in found]) or "none"
+def _only_one(home: Path, files: Iterable[Path], owner: str) -> Path:
+    candidates = sorted(file for file in files if file.suffix in ENDINGS and file.is_file())
+    usual = [file for file in candidates if file.name in ("model.safetensors", "pytorch_model.bin")]
+    if not usual and len(candidates) != 1:
+        names = one_line([file.relative_to(home).as_posix() for file in candidates]) or "none"
         raise PluginError(
-            f"{what} should hold one file of weights ({', '.join(ENDINGS)}), but holds: {names}. Name the file itself.",
+            f"{owner} should hold one file of weights ({', '.join(ENDINGS)}), but holds: {names}. "
+            "Name the file itself.",
             code="refused-arguments",
         )
-    return (usual or found)[0]
+    return (usual or candidates)[0]
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -103,39 +104,39 @@ def is_plain(path: Path) -> bool:
 
 
 def fit(
-    network: nn.Module, state: Mapping[str, Tensor], what: str, without: str | None = None
+    network: nn.Module, state: Mapping[str, Tensor], source: str, without: str | None = None
 ) -> tuple[str, list[Tensor]]:
     """Load what fits `network` by name and shape. Returns a sentence on what did not, "" if all did, and what did.
 
     without: the name of a module, such as a head, that is left unchanged and not reported.
     Raises PluginError if nothing fits.
     """
-    own = network.state_dict()
+    own_state = network.state_dict()
     aside = () if without is None else (f"{without}.weight", f"{without}.bias")
-    wanted = [name for name in own if name not in aside]
-    fitting = [name for name in wanted if name in state and state[name].shape == own[name].shape]
+    wanted = [name for name in own_state if name not in aside]
+    fitting = [name for name in wanted if name in state and state[name].shape == own_state[name].shape]
     trained = [name for name in wanted if not name.endswith("num_batches_tracked")]
     if not set(fitting) & set(trained):
         raise PluginError(
-            f"nothing in {what} fits this network. It has {one_line(list(state), 4)}; the network has "
+            f"nothing in {source} fits this network. It has {one_line(list(state), 4)}; the network has "
             f"{one_line(wanted, 4)}.",
             code="refused-arguments",
         )
     with torch.no_grad():
         for name in fitting:
-            own[name].copy_(state[name])
+            own_state[name].copy_(state[name])
     other = [
-        f"{name} {tuple(state[name].shape)} for {tuple(own[name].shape)}"
+        f"{name} {tuple(state[name].shape)} for {tuple(own_state[name].shape)}"
         for name in trained
         if name in state and name not in fitting
     ]
     parts = {
         "of another shape": other,
         "not in it": [name for name in trained if name not in state],
-        "without a place here": [name for name in state if name not in own and name not in aside],
+        "without a place here": [name for name in state if name not in own_state and name not in aside],
     }
-    said = "; ".join(f"{how}: {one_line(names, 3)}" for how, names in parts.items() if names)
-    return f"of {what} did not fit: {said}" if said else "", [own[name] for name in fitting]
+    mismatches = "; ".join(f"{how}: {one_line(names, 3)}" for how, names in parts.items() if names)
+    return f"of {source} did not fit: {mismatches}" if mismatches else "", [own_state[name] for name in fitting]
 
 
 def digest_of_tensors(tensors: Mapping[str, Tensor]) -> str:

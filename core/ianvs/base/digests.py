@@ -106,12 +106,12 @@ def _digest_of(text: bytes) -> str:
 
 def _file_digest(path: Path, size: int) -> str:
     """Of the first `size` bytes: a file that grows meanwhile is not read without end."""
-    found = hashlib.blake2b(digest_size=20)
+    hasher = hashlib.blake2b(digest_size=20)
     with path.open("rb", buffering=0) as file:
         while size > 0 and (block := file.read(min(size, _BLOCK))):
-            found.update(block)
+            hasher.update(block)
             size -= len(block)
-    return found.hexdigest()
+    return hasher.hexdigest()
 
 
 def unreadable(path: Path, error: OSError) -> IanvsError:

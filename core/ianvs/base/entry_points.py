@@ -47,10 +47,10 @@ def is_ours(point: EntryPoint) -> bool:
 
 def installed(group: str) -> dict[str, EntryPoint]:
     """The entry points of `group` by name; of several with one name ianvs's own, else the first."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in entries(group):
-        found.setdefault(point.name, point)
-    return found
+        points.setdefault(point.name, point)
+    return points
 
 
 def whose(point: EntryPoint) -> str:

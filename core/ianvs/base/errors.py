@@ -151,20 +151,20 @@ class HiddenError(ExamRuleError, AttributeError):
     """The same of an attribute: for `hasattr` it is not there."""
 
 
-def require_known(what: str, value: object, known: Iterable[object]) -> None:
-    """Raise PluginError unless `value` is among `known`; `what`, such as "optimizer", says what these are."""
-    names = [str(each) for each in known]
+def require_known(option: str, value: object, choices: Iterable[object]) -> None:
+    """Raise PluginError unless `value` is among `choices`; `option`, such as "optimizer", names them."""
+    names = [str(each) for each in choices]
     if str(value) not in names:
         raise PluginError(
-            f"{what} '{value}' is not known.{closest(str(value), names)} There are: {', '.join(names)}.",
+            f"{option} '{value}' is not known.{closest(str(value), names)} There are: {', '.join(names)}.",
             code="invalid-choice",
         )
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def closest(name: str, choices: Iterable[str]) -> str:
     """ " Did you mean 'x'?" with a leading blank, or "" when no known name is near `name`."""
-    known = [str(candidate) for candidate in known]
-    folded = {candidate.casefold(): candidate for candidate in known}
+    choices = [str(candidate) for candidate in choices]
+    folded = {candidate.casefold(): candidate for candidate in choices}
     match = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return f" Did you mean '{folded[match[0]]}'?" if match else ""
 
@@ -180,11 +180,14 @@ def shown_path(path: Path | str) -> str:
 
 def author_place(error: BaseException) -> str:
     """ "method.py:14: ", the last line on the way to the error that is neither ours nor a library's; "" without one."""
-    known = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
+    library_folders = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
-        if not file.startswith((*known, "<")) and frame.f_globals.get("__name__", "").partition(".")[0] != "ianvs":
+        if (
+            not file.startswith((*library_folders, "<"))
+            and frame.f_globals.get("__name__", "").partition(".")[0] != "ianvs"
+        ):
             place = f"{Path(file).name}:{line}: "
     return place
 

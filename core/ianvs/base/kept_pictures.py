@@ -33,9 +33,9 @@ class Picture:
         """Of what answers to an (H, W, 3) uint8 array."""
         if isinstance(picture, Picture):
             return picture
-        kept = BytesIO()
-        np.save(kept, np.ascontiguousarray(picture, np.uint8), allow_pickle=False)
-        return cls(kept.getvalue())
+        buffer = BytesIO()
+        np.save(buffer, np.ascontiguousarray(picture, np.uint8), allow_pickle=False)
+        return cls(buffer.getvalue())
 
     @cached_property
     def sha256(self) -> str:
@@ -45,13 +45,13 @@ class Picture:
     def held(self) -> bytes:
         if self._held is not None:
             return bytes(self._held)
-        found = self._read()
-        if hashlib.sha256(found).hexdigest() != self.sha256:
+        content = self._read()
+        if hashlib.sha256(content).hexdigest() != self.sha256:
             raise DataError(
                 f"{self}: was changed after the samples were listed. Run again: that is another exam.",
                 code="changed-since-plan",
             )
-        return found
+        return content
 
     @property
     def size(self) -> tuple[int, int]:
@@ -130,14 +130,18 @@ class Pictures(Sequence[NDArray[np.uint8]]):
         self.kept = tuple(kept)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.kept[index].pixels if not isinstance(index, slice) else [one.pixels for one in self.kept[index]]
+        return (
+            self.kept[index].pixels
+            if not isinstance(index, slice)
+            else [picture.pixels for picture in self.kept[index]]
+        )
 
     def __len__(self) -> int:
         return len(self.kept)
 
     def named(self) -> "Pictures":
         """The same without what is in them."""
-        return Pictures(Picture(b"", None, one.sha256) for one in self.kept)
+        return Pictures(Picture(b"", None, picture.sha256) for picture in self.kept)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pictures) and self.kept == other.kept

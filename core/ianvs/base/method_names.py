@@ -56,31 +56,31 @@ def built_in(name: str) -> tuple[str, str | None] | None:
         return _loaded(exact[0]) if len(exact) == 1 else None
     folded = _folded(name)
     wanted = {_folded(key): _folded(target) for key, (target, _) in ALIASES.items()}.get(folded, folded)
-    found: list[tuple[str, str | None]] = [(key, None) for key in points if _folded(key) == wanted]
-    found = found or [_loaded(value) for key, value in carried() if wanted in _spellings(key)]
-    return found[0] if len(found) == 1 else None
+    matches: list[tuple[str, str | None]] = [(key, None) for key in points if _folded(key) == wanted]
+    matches = matches or [_loaded(value) for key, value in carried() if wanted in _spellings(key)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def qualified(value: str) -> str:
     """The shortest name of `built_in` for the class at `value`, "package.module:Class"; "" if it has none."""
     names = [key for key, other in carried() if other == value]
     short = [name.partition(".")[2] for name in names]
-    return next((name for name in (*short, *names) if (found := built_in(name)) and _loaded(value) == found), "")
+    return next((name for name in (*short, *names) if (loaded := built_in(name)) and _loaded(value) == loaded), "")
 
 
 @lru_cache(maxsize=1)
 def carried() -> tuple[tuple[str, str], ...]:
     """(kind.Class, "package.module:Class") of the methods in folders of a kind, such as language/ewc/basemodel.py."""
     home = PACKAGE / "testalgorithms"
-    found = []
+    methods = []
     for file in sorted(home.glob("*/*/basemodel.py")):
         path = file.relative_to(home).with_suffix("")
         module = ".".join((PACKAGE.name, "testalgorithms", *path.parts))
         for name in re.findall(
             r"^class ([A-Za-z]\w*)\([^)]*Learner\b[^)]*\):", file.read_text(encoding="utf-8"), re.MULTILINE
         ):
-            found.append((f"{path.parts[0]}.{name}", f"{module}:{name}"))
-    return tuple(found)
+            methods.append((f"{path.parts[0]}.{name}", f"{module}:{name}"))
+    return tuple(methods)
 
 
 def _spellings(key: str) -> tuple[str, str]:

@@ -50,25 +50,25 @@ def shipped_jobs() -> dict[str, Path]:
     return {file.parent.name: file for file in sorted(CONFIGS.glob(f"*/{JOB_FILE}"))}
 
 
-def job_path(said: Path) -> Path:
-    """The file that `said` means, which `-f` was given: a file, a folder with a job in it, or the name of a job.
+def job_path(given: Path) -> Path:
+    """The file that `given` means, which `-f` was given: a file, a folder with a job in it, or the name of a job.
 
     Anything else stays as it is. Raises ConfigError for a bare word that is no job of ours either.
     """
-    if said.is_file():
-        return said
-    if (said / JOB_FILE).is_file():
-        return said / JOB_FILE
-    if said.name != str(said) or said.suffix or said.exists():
-        return said
-    known = shipped_jobs()
-    if said.name in known:
-        return known[said.name]
-    hint = closest(said.name, known) or f" There are: {', '.join(known)}."
+    if given.is_file():
+        return given
+    if (given / JOB_FILE).is_file():
+        return given / JOB_FILE
+    if given.name != str(given) or given.suffix or given.exists():
+        return given
+    jobs = shipped_jobs()
+    if given.name in jobs:
+        return jobs[given.name]
+    hint = closest(given.name, jobs) or f" There are: {', '.join(jobs)}."
     raise ConfigError(
         [
             ValidationError(
-                f"there is no file '{said}', and no job of that name comes with ianvs.{hint}", code="missing-file"
+                f"there is no file '{given}', and no job of that name comes with ianvs.{hint}", code="missing-file"
             )
         ]
     )
@@ -77,18 +77,18 @@ def job_path(said: Path) -> Path:
 def files_of(name: str) -> tuple[str, list[Path]] | None:
     """("name version", its files) of the installed package that `name` means; None: there is none."""
     try:
-        found = distribution(name)
+        package = distribution(name)
     except (PackageNotFoundError, ValueError):
         return None
-    return f"{found.name} {found.version}", [Path(str(file.locate())) for file in found.files or ()]
+    return f"{package.name} {package.version}", [Path(str(file.locate())) for file in package.files or ()]
 
 
-def find_gguf(said: str) -> list[Path]:
-    """The GGUF files that `said` means: a file, those in a folder without a config.json, or those in a package."""
-    path = Path(said).expanduser()
+def find_gguf(model: str) -> list[Path]:
+    """The GGUF files that `model` means: a file, those in a folder without a config.json, or those in a package."""
+    path = Path(model).expanduser()
     if path.is_file():
         return [path] if path.suffix.lower() == GGUF else []
     if path.is_dir():
         return [] if (path / "config.json").is_file() else sorted(f for f in path.iterdir() if f.suffix.lower() == GGUF)
-    carried = files_of(said) if "/" not in said else None
+    carried = files_of(model) if "/" not in model else None
     return [] if carried is None else [file for file in carried[1] if file.suffix.lower() == GGUF]

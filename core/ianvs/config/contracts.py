@@ -182,8 +182,8 @@ class Native(Contract):
 
     def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
         if job.rank.style != NATIVE:
-            said = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
-            yield ValidationError(said, Location(job.file), code="invalid-choice")
+            message = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
+            yield ValidationError(message, Location(job.file), code="invalid-choice")
 
     def metric(self, spec: MetricSpec) -> None:
         return None
@@ -202,11 +202,11 @@ def _loaded(point: EntryPoint) -> Contract:
 
 def contracts() -> list[Contract]:
     """All that are installed, ours first. One that can't be imported is told of where it is named."""
-    found: list[Contract] = [_NATIVE]
+    all_contracts: list[Contract] = [_NATIVE]
     for point in installed(GROUP).values():
         with suppress(Exception):
-            found.append(_loaded(point))
-    return found
+            all_contracts.append(_loaded(point))
+    return all_contracts
 
 
 def contract_named(name: str) -> Contract:

@@ -38,8 +38,8 @@ def load_job(
     `environment` holds the variables for `${VAR}` in paths, the process's own by default. Raises ConfigError with all
     problems of all files, in the order in which they are read.
     """
-    here = Path.cwd()
-    file = (here / Path(path).expanduser()).absolute()
+    working_folder = Path.cwd()
+    file = (working_folder / Path(path).expanduser()).absolute()
     reading, document = _opened(file, root, os.environ if environment is None else environment)
     reading.problems += _override_problems(jobs, device)
     if overrides and document is not None:
@@ -48,14 +48,14 @@ def load_job(
         document = reading.overridden(document, "benchmarkingjob")
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs, algorithms = _linked(reading, document)
-    if root and not (here / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
+    if root and not (working_folder / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
         reading.problems.append(
             ValidationError(f"there is no folder '{root}', given as the dataset's root.", code="missing-file")
         )
-    if said := mixed([(str(algorithm.name), algorithm.contract) for algorithm in algorithms]):
+    if mixed_contracts := mixed([(str(algorithm.name), algorithm.contract) for algorithm in algorithms]):
         assert document is not None
         algorithms_place = document.key_place(("benchmarkingjob", "test_object", "algorithms"))
-        reading.problems.append(ValidationError(said, algorithms_place, code="mixed-contracts"))
+        reading.problems.append(ValidationError(mixed_contracts, algorithms_place, code="mixed-contracts"))
     rewriting = list(reading.rewriting_problems())
     deferred = [problem for problem in rewriting if not problem.warning]
     if reading.problems or not (job and testenvs):
@@ -68,7 +68,7 @@ def load_job(
     if engine not in (None, job.engine.name):
         replaced["engine"] = EngineSpec(str(engine))
     settings: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(JobSettings)} | replaced
-    settings["workspace"] = (here / (workspace or job.workspace)).absolute()
+    settings["workspace"] = (working_folder / (workspace or job.workspace)).absolute()
     references = job.references if isinstance(job.references, References) else References()
     named = {role: name for role in ("joint", "single_task") if (name := getattr(references, role))}
     settings["places"] = {key: place for key, place in job.places.items() if key not in replaced}
@@ -78,17 +78,17 @@ def load_job(
         name=job.name,
         file=file,
         testenvs=tuple(
-            replace(exam, name=name, metrics=tuple(replace(one, contract=contract) for one in exam.metrics))
+            replace(exam, name=name, metrics=tuple(replace(each, contract=contract) for each in exam.metrics))
             for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)
         ),
-        algorithms=tuple(one.in_workspace(settings["workspace"]) for one in algorithms),
+        algorithms=tuple(each.in_workspace(settings["workspace"]) for each in algorithms),
         references=named,
         published={link.name: link.published for link in job.test_object.algorithms if link.published},
         overrides=tuple(reading.overrides),
         plans_references=job.references != "none",
         working_directory=reading.working_directory,
         problems=tuple(_in_order(deferred, reading.files)),
-        warnings=tuple(_in_order([*reading.warnings, *(one for one in rewriting if one.warning)], reading.files)),
+        warnings=tuple(_in_order([*reading.warnings, *(each for each in rewriting if each.warning)], reading.files)),
         unexpanded_paths=reading.lookup.unexpanded_paths,
     )
 
@@ -156,8 +156,8 @@ def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
     """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
     names = [exam.name or (exam.scenario.name if exam.scenario else exam.file.stem) for exam in testenvs]
     files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
-    told = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
-    return [f"{name} {told[: n + 1].count(name)}" if told.count(name) > 1 else name for n, name in enumerate(told)]
+    shown = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
+    return [f"{name} {shown[: n + 1].count(name)}" if shown.count(name) > 1 else name for n, name in enumerate(shown)]
 
 
 def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:

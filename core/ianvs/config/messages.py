@@ -61,13 +61,13 @@ def problems_of(
 ) -> Iterator[ValidationError]:
     """The problems in what stands below the key `kind` of `document`, which did not fit `model`."""
     section = at(document.data, kind)
-    for found in error.errors(include_url=False):
-        path = _existing(found["loc"], section)
-        beside = found["type"] == "missing" and not path and (found["loc"][-1],) in document.keys
+    for details in error.errors(include_url=False):
+        path = _existing(details["loc"], section)
+        beside = details["type"] == "missing" and not path and (details["loc"][-1],) in document.keys
         # In a tuple, pydantic counts entries that are right.
-        counted = found["type"] == "too_short" and len(found["input"]) >= found["ctx"]["min_length"]
+        counted = details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
         if not (beside or counted):  # else it is a problem already, that of a key at the top or those of the entries
-            for slip in _slips(found, path, model, section, kind):
+            for slip in _slips(details, path, model, section, kind):
                 yield slip_problem(slip, document, kind)
 
 
@@ -81,54 +81,59 @@ def _existing(loc: Steps, data: object) -> Steps:
     """pydantic's `loc` without what is not in the file: names of forms, and keys that are missing."""
     path: Steps = ()
     for step in loc:
-        there = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
-        if there:
+        exists = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
+        if exists:
             path, data = (*path, step), at(data, step)
     return path
 
 
-def _slips(found: ErrorDetails, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
-    if found["type"] == "unexpected_keyword_argument":
+def _slips(details: ErrorDetails, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
+    if details["type"] == "unexpected_keyword_argument":
         yield _unknown_key(path, model, kind)
-    elif found["type"] == "missing":
-        yield from _missing(str(found["loc"][-1]), path, model, data, kind)
-    elif found["type"] == "value_error":
-        error = found["ctx"]["error"]
+    elif details["type"] == "missing":
+        yield from _missing(str(details["loc"][-1]), path, model, data, kind)
+    elif details["type"] == "value_error":
+        error = details["ctx"]["error"]
         yield Slip(str(error), path, key=False, code=code_of(error, "invalid-value"))
     else:
-        yield Slip(f"{label((kind, *path))} {_mismatch(found, path)}", path, key=False, code=_code(found))
+        yield Slip(f"{label((kind, *path))} {_mismatch(details, path)}", path, key=False, code=_code(details))
 
 
 def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
     key = str(path[-1])
-    known = [name for section in sections_at(model, path[:-1]) for name in section.known_keys()]
-    near = closest(key, known) if f"{key}s" in known else ""
-    hint = near or home_of(key, kind) or closest(key, known) or f" Known keys: {one_line(list(dict.fromkeys(known)))}."
+    known_keys = [name for section in sections_at(model, path[:-1]) for name in section.known_keys()]
+    near = closest(key, known_keys) if f"{key}s" in known_keys else ""
+    hint = (
+        near
+        or home_of(key, kind)
+        or closest(key, known_keys)
+        or f" Known keys: {one_line(list(dict.fromkeys(known_keys)))}."
+    )
     where = label(tuple(step for step in (kind, *path[:-1]) if isinstance(step, str) or "hyperparameters" in path))
     return Slip(f"unknown key '{key}' in {where}.{hint}", path, code="unknown-key")
 
 
 def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
     sections = [section for section in sections_at(model, path) if key in section.known_keys()]
-    known = {name for section in sections for name in section.known_keys()}
+    known_keys = {name for section in sections for name in section.known_keys()}
     given = at(data, *path) or {}
-    misspelt = [name for name in given if name not in known and closest(name, [key])]
+    misspelt = [name for name in given if name not in known_keys and closest(name, [key])]
     if not misspelt:
         description = sections[0].known_keys()[key].description if sections else ""
-        what = f" It is {description}." if description else ""
+        meaning = f" It is {description}." if description else ""
         where = f" of {label((kind, *path))}" if "hyperparameters" in path else f" in {_section_name(kind, path)}"
-        yield Slip(f"key '{key}' is missing{where}.{what}", path, code="missing-key")
+        yield Slip(f"key '{key}' is missing{where}.{meaning}", path, code="missing-key")
     elif any(section.options_in(given) for section in sections):  # else it is reported as an unknown key
         for name in misspelt:
             message = f"unknown key '{name}' in {_section_name(kind, path)}.{closest(name, [key])}"
             yield Slip(message, (*path, name), code="unknown-key")
 
 
-def _code(found: ErrorDetails) -> ErrorCode:
+def _code(details: ErrorDetails) -> ErrorCode:
     """The kind of mistake that a value of another form, size or choice is."""
-    kind = found["type"]
+    kind = details["type"]
     if kind in ("too_short", "string_too_short"):
-        return "empty-value" if found.get("ctx", {}).get("min_length", 1) == 1 else "wrong-length"
+        return "empty-value" if details.get("ctx", {}).get("min_length", 1) == 1 else "wrong-length"
     if kind == "too_long":
         return "wrong-length"
     if kind == "literal_error":
@@ -140,9 +145,9 @@ def _section_name(kind: str, path: Steps) -> str:
     return [kind, *(step for step in path if isinstance(step, str))][-1]
 
 
-def _mismatch(found: ErrorDetails, path: Steps) -> str:
+def _mismatch(details: ErrorDetails, path: Steps) -> str:
     """What should stand at `path`, what does, and the remedy."""
-    kind, context, value = found["type"], found.get("ctx", {}), found["input"]
+    kind, context, value = details["type"], details.get("ctx", {}), details["input"]
     shown = described(value)
     if any(is_secret(step) for step in path if isinstance(step, str)) and isinstance(value, str | int | float):
         shown = "a value that is not shown"
@@ -201,13 +206,13 @@ def _as_yaml(value: object) -> str:
 
 def sections_at(model: type[Spec], path: Steps) -> list[type[Spec]]:
     """The sections that may stand at `path` below `model`; several where a value has several forms."""
-    found = [model]
+    sections = [model]
     for step in path:  # a position in a list, or the name of an entry, leads to no other section
-        known = [
-            section.known_keys()[step] for section in found if isinstance(step, str) and step in section.known_keys()
+        keys = [
+            section.known_keys()[step] for section in sections if isinstance(step, str) and step in section.known_keys()
         ]
-        found = [inner for key in known for inner in _sections_in(key.form)] or found
-    return found
+        sections = [inner for key in keys for inner in _sections_in(key.form)] or sections
+    return sections
 
 
 def label(path: Steps) -> str:
@@ -231,8 +236,8 @@ def home_of(key: str, kind: str) -> str:
     if len(homes) != 1:
         return ""
     ((file, name),) = homes
-    there = "" if file == kind else " file" if name == file else f" of the {file} file"
-    return f" It belongs in {'the ' if there == ' file' else ''}{name}{there}."
+    suffix = "" if file == kind else " file" if name == file else f" of the {file} file"
+    return f" It belongs in {'the ' if suffix == ' file' else ''}{name}{suffix}."
 
 
 @cache

@@ -35,12 +35,12 @@ class Override:
         return Location(Path(f"--set {without_secret(self.said)}"))
 
 
-def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
+def parsed(given_overrides: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
     """Of "KEY=VALUE" texts, whose values are read as yaml, or of a mapping. Raises ConfigError for other texts."""
-    if isinstance(said, Mapping):
-        return tuple(Override(key, value, f"{key}={value}") for key, value in said.items())
-    found, problems = [], []
-    for text in said:
+    if isinstance(given_overrides, Mapping):
+        return tuple(Override(key, value, f"{key}={value}") for key, value in given_overrides.items())
+    overrides, problems = [], []
+    for text in given_overrides:
         key, equals, value = text.partition("=")
         shown = f"--set {without_secret(text)}"
         if not equals or not key.strip():
@@ -57,17 +57,17 @@ def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
         except ConfigError as error:
             problems += error.problems
             continue
-        found.append(Override(key.strip(), given, text))
+        overrides.append(Override(key.strip(), given, text))
     if problems:
         raise ConfigError(problems)
-    return tuple(found)
+    return tuple(overrides)
 
 
 def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Override], list[ValidationError]]:
     """Each with whom it is for; and what is wrong with their keys."""
     listed = entries(job.data, "benchmarkingjob", "test_object", "algorithms")
     names = [name for _, entry in listed if isinstance(name := at(entry, "name"), str)]
-    found: list[Override] = []
+    placed: list[Override] = []
     problems: list[ValidationError] = []
     for override in overrides:
         owner = next((name for name in names if override.key.startswith(f"{name}.")), "")
@@ -75,18 +75,19 @@ def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Overr
         kind = next((kind for kind in _FILES if first in FILE_KINDS[kind].known_keys()), "")
         if owner:
             key = override.key.removeprefix(f"{owner}.")
-            found.append(replace(override, key=key, kind="algorithm", algorithm=owner))
+            placed.append(replace(override, key=key, kind="algorithm", algorithm=owner))
         elif kind or not dot:
-            found.append(replace(override, kind=kind or "algorithm"))
+            placed.append(replace(override, kind=kind or "algorithm"))
         else:
-            known = [*names, *(key for kind in _FILES for key in FILE_KINDS[kind].known_keys())]
+            known_keys = [*names, *(key for kind in _FILES for key in FILE_KINDS[kind].known_keys())]
             message = f"'{first}' is neither a key of the job or of a testenv, nor an algorithm of the job."
             problems.append(
-                ValidationError(f"{message}{closest(first, known)}", override.place, code="invalid-override")
+                ValidationError(f"{message}{closest(first, known_keys)}", override.place, code="invalid-override")
             )
-    for again in repeats((one, one.key) for one in found if one.kind != "algorithm"):
+    shared = [override for override in placed if override.kind != "algorithm"]
+    for again in repeats((override, override.key) for override in shared):
         problems.append(ValidationError(f"'{again.key}' is set twice. Keep one.", again.place, code="duplicate-entry"))
-    return found, problems
+    return placed, problems
 
 
 def overridden(document: Document, kind: str, overrides: Sequence[Override]) -> Document:
@@ -101,7 +102,7 @@ def overridden(document: Document, kind: str, overrides: Sequence[Override]) -> 
             continue
         path: Steps = (kind, *override.key.split("."))
         data = _with(data, path, override)
-        for where in [known for known in values if known[: len(path)] == path]:
+        for where in [candidate for candidate in values if candidate[: len(path)] == path]:
             keys.pop(where, None)
             values.pop(where)
         for depth in range(2, len(path) + 1):  # a section that is not in the file begins here, too

@@ -24,14 +24,14 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         name, default = match[1], match[2]
-        found = environment.get(name)
+        expanded = environment.get(name)
         if default is not None:
-            return found or default
-        if found is None:
+            return expanded or default
+        if expanded is None:
             raise InvalidValue(
                 f"the variable {name} is not set. Set it, or write a default: ${{{name}:-./folder}}.", "unset-variable"
             )
-        return found
+        return expanded
 
     if "${" in _VARIABLE.sub("", text):
         raise InvalidValue(
@@ -70,9 +70,9 @@ class Lookup:
             if want == "any" or (path.is_file() if want == "file" else path.is_dir()):
                 return self._noted(path, text)
         if present:
-            found, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
+            actual, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
             raise InvalidValue(
-                f"'{text}' is {found}, {shown_path(present[0])}; {wanted} belongs here.", "wrong-path-type"
+                f"'{text}' is {actual}, {shown_path(present[0])}; {wanted} belongs here.", "wrong-path-type"
             )
         noun = "file or folder" if want == "any" else want
         looked = " and ".join(map(shown_path, tried))

@@ -93,20 +93,20 @@ def resolved(job: JobSpec) -> dict[str, object]:
     A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are text. A path that was
     written with `${NAME}` is shown with it.
     """
-    overrides = {f"{one.algorithm}.{one.key}".lstrip("."): one.value for one in job.overrides}
+    overrides = {f"{override.algorithm}.{override.key}".lstrip("."): override.value for override in job.overrides}
     plain = cast("dict[str, object]", _plain(job, job.unexpanded_paths))
     return without_secrets(plain | ({"set": _plain(overrides, job.unexpanded_paths)} if overrides else {}))
 
 
 def secrets_in(job: JobSpec) -> frozenset[str]:
     """Those that the files of `job` name, and those among the variables of this process."""
-    said = cast("dict[str, object]", _plain(job, {}))
-    return secrets_of(said, environment=os.environ)
+    settings = cast("dict[str, object]", _plain(job, {}))
+    return secrets_of(settings, environment=os.environ)
 
 
 def _plain(value: object, unexpanded_paths: Mapping[Path, str]) -> object:
     if is_dataclass(value):
-        names = [one.name for one in fields(value) if one.name not in _NOT_CONTENT]
+        names = [each.name for each in fields(value) if each.name not in _NOT_CONTENT]
         value = {name: dict(getattr(value, name)) if name == "grid" else getattr(value, name) for name in names}
     if isinstance(value, Mapping):
         return {str(name): _plain(item, unexpanded_paths) for name, item in value.items()}
@@ -116,6 +116,8 @@ def _plain(value: object, unexpanded_paths: Mapping[Path, str]) -> object:
         return str(value)
     if isinstance(value, Path) or (isinstance(value, str) and value.startswith("/")):
         path = Path(value)
-        known = next((parent for parent in (path, *path.parents) if parent in unexpanded_paths), None)
-        return str(value if known is None else Path(unexpanded_paths[known]) / path.relative_to(known))
+        parent_path = next((parent for parent in (path, *path.parents) if parent in unexpanded_paths), None)
+        return str(
+            value if parent_path is None else Path(unexpanded_paths[parent_path]) / path.relative_to(parent_path)
+        )
     return value

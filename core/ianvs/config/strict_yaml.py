@@ -180,12 +180,12 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> ValidationError:
     """One line about `error`, at the place to look at."""
     mark = error.problem_mark or error.context_mark
     problem, context = error.problem or "", error.context or ""
-    known = next((said for part, said in _SAID.items() if part in f"{problem} {context}"), None)
-    if known is None:
+    template = next((text for part, text in _SAID.items() if part in f"{problem} {context}"), None)
+    if template is None:
         message = f"not valid YAML: {problem or context}."
     else:
         opened = error.context_mark.line + 1 if error.context_mark else 0
-        message = known.format(opened=opened, word="".join(problem.split()[2:3]))
+        message = template.format(opened=opened, word="".join(problem.split()[2:3]))
     return ValidationError(message, _mark_place(file, mark) if mark else Location(file), code="invalid-yaml")
 
 

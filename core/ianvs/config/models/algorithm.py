@@ -57,8 +57,10 @@ def _splitting_method(name: str) -> str:
             f"splitting method '{name}' is for plugins under `contract: ianvs` alone.{there_are}",
             "unsupported-by-contract",
         )
-    known = SPLITTING_METHODS + IANVS_SPLITTING_METHODS
-    raise InvalidValue(f"splitting method '{name}' is not known.{closest(name, known) or there_are}", "invalid-choice")
+    methods = SPLITTING_METHODS + IANVS_SPLITTING_METHODS
+    raise InvalidValue(
+        f"splitting method '{name}' is not known.{closest(name, methods) or there_are}", "invalid-choice"
+    )
 
 
 def _authors_url(value: object, info: ValidationInfo) -> str | None:
@@ -130,8 +132,8 @@ class ModuleSpec(PlacedSpec):
     )
 
     def __post_init__(self) -> None:
-        if self.url is None and (found := built_in(self.name)) is not None:
-            for key, value in zip(("name", "url"), found, strict=True):
+        if self.url is None and (method := built_in(self.name)) is not None:
+            for key, value in zip(("name", "url"), method, strict=True):
                 object.__setattr__(self, key, value)
 
     def placed(self, document: Document, path: Steps) -> Self:
@@ -185,10 +187,10 @@ def _amount(*units: str) -> AfterValidator:
     """Text such as "16GB" or "2h" as a number of bytes, or of seconds."""
 
     def read(value: str) -> int:
-        found = _AMOUNT.fullmatch(value.strip())
-        if found is None or found[2] not in units:
+        match = _AMOUNT.fullmatch(value.strip())
+        if match is None or match[2] not in units:
             raise InvalidValue(f"'{value}' is no amount. Write a number and its unit: {', '.join(units)}.")
-        return math.ceil(float(found[1]) * _UNITS[found[2]])
+        return math.ceil(float(match[1]) * _UNITS[match[2]])
 
     return AfterValidator(read)
 
@@ -203,9 +205,9 @@ class ResourcesSpec(Spec):
     time: Annotated[int, ReadAs(text=str), _amount("s", "min", "h", "d")] | None = None  # seconds; read from 2h
 
     def __str__(self) -> str:
-        said = [f"{self.cpus} cpus" if self.cpus else "", f"{self.gpus} gpus" if self.gpus else "no gpu"]
-        said += [f"{self.memory / 1e9:g} GB" if self.memory else "", f"{self.time / 3600:g} h" if self.time else ""]
-        return ", ".join(filter(None, said))
+        amounts = [f"{self.cpus} cpus" if self.cpus else "", f"{self.gpus} gpus" if self.gpus else "no gpu"]
+        amounts += [f"{self.memory / 1e9:g} GB" if self.memory else "", f"{self.time / 3600:g} h" if self.time else ""]
+        return ", ".join(filter(None, amounts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +299,7 @@ def _value_paths(data: object, path: Steps, values: Sequence[object]) -> Iterato
 def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
     """A slip for each of the grid's values at `path` that is there twice: it would be the same case."""
     listed = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
-    values = (found for key in listed[:1] for found in entries(data, *path, key))
+    values = (entry for key in listed[:1] for entry in entries(data, *path, key))
     for where in repeats((where, _comparable(value)) for where, value in values):
         yield Slip(
             "this value is in the list already (1e-3 and 0.001 are one number). Remove one.",

@@ -68,10 +68,10 @@ def found_path(value: object, info: ValidationInfo, want: Want, below: Path | No
 
 
 def _existing(want: Want) -> BeforeValidator:
-    def found(value: object, info: ValidationInfo) -> Path | None:
+    def existing_path(value: object, info: ValidationInfo) -> Path | None:
         return None if value in (None, "") else found_path(value, info, want)
 
-    return BeforeValidator(found)
+    return BeforeValidator(existing_path)
 
 
 FilePath = Annotated[Path | None, _existing("file")]
@@ -104,11 +104,11 @@ def at(data: object, *path: Step) -> Any:
 
 def entries(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
     """(path, value) of each entry of the list or mapping at `path` in yaml data of any shape."""
-    found = at(data, *path)
-    if isinstance(found, list):
-        yield from (((*path, index), value) for index, value in enumerate(found))
-    elif isinstance(found, Mapping):
-        yield from (((*path, key), value) for key, value in found.items())
+    section = at(data, *path)
+    if isinstance(section, list):
+        yield from (((*path, index), value) for index, value in enumerate(section))
+    elif isinstance(section, Mapping):
+        yield from (((*path, key), value) for key, value in section.items())
 
 
 def one_or_several(data: object, *path: Step) -> list[Steps]:
@@ -122,16 +122,16 @@ def leaves(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
         yield from entries(data, *where) if isinstance(value, list) else [(where, value)]
 
 
-def repeats(found: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
+def repeats(pairs: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
     """Of (where, what) those places whose what came before."""
     seen: set[Hashable] = set()
-    for where, what in found:
-        if what in seen:
+    for where, value in pairs:
+        if value in seen:
             yield where
-        seen.add(what)
+        seen.add(value)
 
 
-def repeated(what: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False) -> Iterator[Slip]:
+def repeated(noun: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False) -> Iterator[Slip]:
     """A slip for each (path, name) whose name came before."""
     for path, name in repeats(((path, name), name) for path, name in named if isinstance(name, str)):
-        yield Slip(f"{what} '{name}' is given twice. {remedy}", path, key, code="duplicate-entry")
+        yield Slip(f"{noun} '{name}' is given twice. {remedy}", path, key, code="duplicate-entry")

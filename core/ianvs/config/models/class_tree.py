@@ -13,43 +13,47 @@ ClassTree = tuple[tuple[str, str], ...]
 
 def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[ValidationError]]:
     """The tree at `path` of `document`, and what is wrong with it."""
-    found, places, problems = dict[str, str](), dict[str, Location](), list[ValidationError]()
+    parents, places, problems = dict[str, str](), dict[str, Location](), list[ValidationError]()
     for where, child, parent in _edges(document, path):
         place = document.key_place(where)
         if not {type(child), type(parent)} <= {str, int}:
-            said = f"nodes of a hierarchy are names, found {described(child)} below {described(parent)}."
+            message = f"nodes of a hierarchy are names, found {described(child)} below {described(parent)}."
             problems.append(
                 ValidationError(
-                    f"{said} Write 'child: parent' or 'parent: [child, child]'.", place, code="invalid-hierarchy"
+                    f"{message} Write 'child: parent' or 'parent: [child, child]'.", place, code="invalid-hierarchy"
                 )
             )
-        elif (known := found.get(str(child))) is not None:
+        elif (first_parent := parents.get(str(child))) is not None:
             problems.append(
                 ValidationError(
-                    f"'{child}' is below '{known}', and here below '{parent}'. Keep one.",
+                    f"'{child}' is below '{first_parent}', and here below '{parent}'. Keep one.",
                     place,
                     code="invalid-hierarchy",
                 )
             )
         else:
-            found[str(child)], places[str(child)] = str(parent), place
-    roots = {parent: places[child] for child, parent in found.items() if parent not in found}
+            parents[str(child)], places[str(child)] = str(parent), place
+    roots = {parent: places[child] for child, parent in parents.items() if parent not in parents}
     try:
-        TopologicalSorter({child: [parent] for child, parent in found.items()}).prepare()
+        TopologicalSorter({child: [parent] for child, parent in parents.items()}).prepare()
     except CycleError as error:
-        said = " is below ".join(f"'{name}'" for name in reversed(error.args[1]))
+        message = " is below ".join(f"'{name}'" for name in reversed(error.args[1]))
         problems.append(
             ValidationError(
-                f"the hierarchy has a cycle: {said}. Take one out.", places[error.args[1][0]], code="invalid-hierarchy"
+                f"the hierarchy has a cycle: {message}. Take one out.",
+                places[error.args[1][0]],
+                code="invalid-hierarchy",
             )
         )
     else:
         if len(roots) != 1 and not problems:
-            said = f"a hierarchy has one root, found {one_line(list(roots)) or 'none'}. Put everything below one node."
-            problems.append(
-                ValidationError(said, [document.value_place(path), *roots.values()][-1], code="invalid-hierarchy")
+            message = (
+                f"a hierarchy has one root, found {one_line(list(roots)) or 'none'}. Put everything below one node."
             )
-    return tuple(sorted(found.items())), problems
+            problems.append(
+                ValidationError(message, [document.value_place(path), *roots.values()][-1], code="invalid-hierarchy")
+            )
+    return tuple(sorted(parents.items())), problems
 
 
 def _edges(document: Document, path: Steps, above: object = None) -> Iterator[tuple[Steps, object, object]]:

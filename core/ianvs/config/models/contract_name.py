@@ -19,7 +19,7 @@ def contract_names() -> tuple[str, ...]:
     return NATIVE, *installed(GROUP)
 
 
-def _known(name: str) -> str:
+def _installed_name(name: str) -> str:
     names = contract_names()
     if name not in names:
         raise PydanticCustomError("literal_error", "{expected}", {"expected": " or ".join(map(repr, names))})
@@ -31,5 +31,5 @@ def _listed(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"enum": list(contract_names())}, {"type": schema.pop("type")}]
 
 
-ContractName = Annotated[str, AfterValidator(_known), Field(json_schema_extra=_listed)]
+ContractName = Annotated[str, AfterValidator(_installed_name), Field(json_schema_extra=_listed)]
 """How the plugins of an algorithm are called (`ianvs.config.contracts`)."""

@@ -129,15 +129,15 @@ class Spec:
             return given
         options = cls.options_in(given)
         dropped = {name for name, key in cls.known_keys().items() if not key.field}
-        kept = {key: value for key, value in given.items() if key not in options and key not in dropped}
-        return {**kept, _OPTIONS: {key: given[key] for key in options}} if options else kept
+        fields_of_section = {key: value for key, value in given.items() if key not in options and key not in dropped}
+        return {**fields_of_section, _OPTIONS: {key: given[key] for key in options}} if options else fields_of_section
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler.resolve_ref_schema(handler(source))
         # Fields are strict. A dataclass that is strict itself takes no mapping, only an instance.
-        kept = {name: value for name, value in schema.items() if name != "ref"}
-        lenient = cast("CoreSchema", {**kept, "strict": False})
+        without_ref = {name: value for name, value in schema.items() if name != "ref"}
+        lenient = cast("CoreSchema", {**without_ref, "strict": False})
         return core_schema.no_info_before_validator_function(cls.arguments, lenient, ref=str(schema["ref"]))
 
     def placed(self, document: Document, path: Steps) -> Self:

@@ -257,8 +257,8 @@ class DatasetSpec(PlacedSpec):
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
         if given.get("name") is None:
             return ()
-        own = _OF_FILES if given.get("url") is not None else {*_OF_FILES, "test_share", "test_seed"}
-        return [key for key in given if key not in cls.known_keys() or key in own]
+        file_keys = _OF_FILES if given.get("url") is not None else {*_OF_FILES, "test_share", "test_seed"}
+        return [key for key in given if key not in cls.known_keys() or key in file_keys]
 
     def placed(self, document: Document, path: Steps) -> Self:
         made = super().placed(document, path)
@@ -283,12 +283,12 @@ def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[Sourc
         root = root / "data"
     inside = sorted(path for path in root.iterdir() if not is_of_tool(path.name))
     of_part = {name: [path for path in inside if _split_of(path) == name] for name in names}
-    found = next(filter(None, of_part.values()), [root] if share else [])
-    if len(found) > 1 and all(_SHARD.search(path.stem) for path in found):
-        return tuple(SourceSpec(path, "data") for path in found)
-    if len(found) != 1:
-        has = one_line([path.name for path in found or inside], 5) or "nothing"
-        why = f"has no {' or '.join(names)}" if not found else f"has {len(found)} for one part"
+    candidates = next(filter(None, of_part.values()), [root] if share else [])
+    if len(candidates) > 1 and all(_SHARD.search(path.stem) for path in candidates):
+        return tuple(SourceSpec(path, "data") for path in candidates)
+    if len(candidates) != 1:
+        has = one_line([path.name for path in candidates or inside], 5) or "nothing"
+        why = f"has no {' or '.join(names)}" if not candidates else f"has {len(candidates)} for one part"
         raise InvalidValue(
             f"{root.name} {why}: it has {has}. Expected a folder or a file train and one test below `root`. If it "
             "holds the samples of both parts, such as a folder for each class, write `test_share: 0.2` beside `root`.",
@@ -296,7 +296,7 @@ def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[Sourc
         )
     if share is not None and any(_split_of(path) in _TEST_PARTS for path in inside):
         raise InvalidValue(f"test_share is given, and {root.name} has a test part. Keep one.", "conflicting-keys")
-    return (SourceSpec(found[0], _legacy_form(found[0]) or "data"),)
+    return (SourceSpec(candidates[0], _legacy_form(candidates[0]) or "data"),)
 
 
 def _split_of(path: Path) -> str:
@@ -306,9 +306,9 @@ def _split_of(path: Path) -> str:
 def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:
     """`sources` with the place of each; one of the keys `train_*` (test_*) gives all of them."""
     given = ((*path, f"{part}_{ending}") for ending in _FORMS if at(document.data, *path, f"{part}_{ending}"))
-    paths = [where for key in given for where in [found for found, _ in leaves(document.data, *key)] or [key]]
+    paths = [where for key in given for where in [entry for entry, _ in leaves(document.data, *key)] or [key]]
     paths = paths or [(*path, "root")]  # they were found below it
-    return tuple(replace(one, place=document.value_place(at)) for one, at in zip(sources, paths, strict=False))
+    return tuple(replace(source, place=document.value_place(at)) for source, at in zip(sources, paths, strict=False))
 
 
 def conflicting_sources(testenv: object) -> Iterator[Slip]:
@@ -316,7 +316,7 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
     dataset = at(testenv, "dataset")
     if not isinstance(dataset, dict):
         return
-    known = DatasetSpec.known_keys()
+    known_keys = DatasetSpec.known_keys()
     train, test = ([f"{part}_{end}" for end in _FORMS if dataset.get(f"{part}_{end}")] for part in ("train", "test"))
     for given in (train, test):
         for key in given[1:]:
@@ -333,7 +333,7 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
         yield Slip(
             "url is given and no name. Add the name of what that file defines.", ("dataset", "url"), code="missing-key"
         )
-    elif not any(closest(key, known) for key in dataset.keys() - known.keys()):  # else the slip is that key
+    elif not any(closest(key, known_keys) for key in dataset.keys() - known_keys.keys()):  # else the slip is that key
         yield from _missing(dataset, train, test)
     if dataset.get("using") and at(testenv, "using"):
         yield Slip("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
@@ -374,10 +374,10 @@ def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
     if isinstance(text, str):
         words = [(path, word) for word in _split(text)]
     yield from repeated("domain", words, "Name it once.")
-    known = [(key, f"is not in {key}", "There are") for key in train[:1]]
-    known.append(("classes", "has no class list in classes", "There are lists for"))
+    places = [(key, f"is not in {key}", "There are") for key in train[:1]]
+    places.append(("classes", "has no class list in classes", "There are lists for"))
     texts = [(where, word) for where, word in words if isinstance(word, str)]
-    for where, word, (key, lack, listed) in [(*text, of) for text in texts for of in known]:
+    for where, word, (key, lack, listed) in [(*text, each_place) for text in texts for each_place in places]:
         names = at(testenv, "dataset", key)
         if isinstance(names, dict) and word not in names:
             hint = closest(word, names) or f" {listed}: {one_line(list(names))}."

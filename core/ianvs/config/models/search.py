@@ -71,9 +71,9 @@ class ValuesOrRange(Spec):
                 f"a range goes from one finite number to another, found {low:g} and {high:g}.", "out-of-range"
             )
         if low >= high:
-            found = f"found {low:g} and {high:g}"
+            bounds = f"found {low:g} and {high:g}"
             raise InvalidValue(
-                f"a range begins with its lower end, {found}. Write {kind}: [low, high] with low < high.",
+                f"a range begins with its lower end, {bounds}. Write {kind}: [low, high] with low < high.",
                 "out-of-range",
             )
         if kind == "log_uniform" and low <= 0:
@@ -112,9 +112,9 @@ class SelectSpec(PlacedSpec):
 
 def _first_rung(rounds: int) -> int:
     if rounds < 2:
-        said = "after round 1 nothing is forgotten yet, so that it tells nothing"
+        reason = "after round 1 nothing is forgotten yet, so that it tells nothing"
         raise InvalidValue(
-            f"the first rung is round 2 or later, found {rounds}: {said}. Write first_rung: 2.", "out-of-range"
+            f"the first rung is round 2 or later, found {rounds}: {reason}. Write first_rung: 2.", "out-of-range"
         )
     return rounds
 
@@ -164,16 +164,18 @@ def search_slips(job: object) -> Iterator[Slip]:
                     code="conflicting-keys",
                 )
     if at(select, "by") == "exam":
-        told = "a search chooses in each exam for itself, not on another one"
+        message = "a search chooses in each exam for itself, not on another one"
         yield Slip(
-            f"{told}. Choose by first_rounds, validation or seeds.", ("search", "select", "by"), code="invalid-choice"
+            f"{message}. Choose by first_rounds, validation or seeds.",
+            ("search", "select", "by"),
+            code="invalid-choice",
         )
     else:
         yield from select_slips(select, ("search", "select"))
     rounds = at(select, "rounds")
     if at(select, "by") == "first_rounds" and rounds == 1:
-        told = "after round 1 nothing is forgotten yet, so that it tells a search nothing. Take 2 or more."
-        yield Slip(told, ("search", "select", "rounds"), code="out-of-range")
+        message = "after round 1 nothing is forgotten yet, so that it tells a search nothing. Take 2 or more."
+        yield Slip(message, ("search", "select", "rounds"), code="out-of-range")
     if search is not None and at(job, "rank", "select") is not None:
-        told = "a search chooses, and `rank.select` would choose once more. Put it below `search`."
-        yield Slip(told, ("rank", "select"), code="conflicting-keys")
+        message = "a search chooses, and `rank.select` would choose once more. Put it below `search`."
+        yield Slip(message, ("rank", "select"), code="conflicting-keys")

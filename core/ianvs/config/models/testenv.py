@@ -130,9 +130,9 @@ class PrequentialSpec(Spec):
     start: Annotated[int, Field(ge=1)] = 5
     r_max: Annotated[float, Field(gt=0)] = 1.0
 
-    def cost(self, own: int) -> int:
-        """The relative complexity of an algorithm that says `own` of itself."""
-        return own if self.stream_cost is None else self.stream_cost
+    def cost(self, stated: int) -> int:
+        """The relative complexity of an algorithm that states this of itself."""
+        return stated if self.stream_cost is None else self.stream_cost
 
 
 def _prequential(given: PrequentialSpec | bool) -> PrequentialSpec | None:
@@ -225,8 +225,8 @@ class TestEnvSpec(PlacedSpec):
         for part, sources in (("train", self.dataset.train), ("test", self.dataset.test)):
             if self.dataset.name is None and at(given, "dataset", f"{part}_url"):
                 read_as = " and ".join(f"{part}_{form}" for form in sorted({source.form for source in sources}))
-                said = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
-                yield Slip(said, ("dataset", f"{part}_url"), code="renamed-key")
+                message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
+                yield Slip(message, ("dataset", f"{part}_url"), code="renamed-key")
         if self.dataset.name is None and at(given, "dataset", "download") is not None:
             yield Slip(
                 "'download' has no effect: only a built-in source ('name') downloads.",
@@ -234,8 +234,8 @@ class TestEnvSpec(PlacedSpec):
                 code="no-effect",
             )
         mode: Steps = ("model_eval", "model_metric", "mode")
-        if (said := at(given, *mode)) not in (None, "none", "no-inference"):
-            yield Slip(f"mode '{said}' has no effect yet; the metric is computed as ever.", mode, code="no-effect")
+        if (message := at(given, *mode)) not in (None, "none", "no-inference"):
+            yield Slip(f"mode '{message}' has no effect yet; the metric is computed as ever.", mode, code="no-effect")
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
@@ -250,11 +250,14 @@ class TestEnvSpec(PlacedSpec):
                         code="conflicting-keys",
                     )
         metrics = list(leaves(data, "metrics"))
-        asked = (
+        named_scores = (
             ((*path, "name"), metric if isinstance(metric, str) else at(metric, "name"), at(metric, "of"))
             for path, metric in metrics
         )
-        named = ((path, f"{name} of {of}" if of and isinstance(name, str) else name) for path, name, of in asked)
+        named = (
+            (path, f"{name} of {score}" if score and isinstance(name, str) else name)
+            for path, name, score in named_scores
+        )
         yield from repeated("metric", named, "Keep one.")
         for path, _ in metrics:
             given = {str(where[-1]): where for where, _ in entries(data, *path)}
