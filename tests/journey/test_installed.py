@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.edits import edited
-from tests.families import family
+from tests.marks import slow
 from tests.jobs import MAJORITY, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-@pytest.fixture(params=family(["wheel", "editable"]))
+@pytest.fixture(params=["wheel", slow("editable")])
 def python(request: pytest.FixtureRequest) -> Path:
     return Path(sys.executable) if request.param == "editable" else request.getfixturevalue("installed")
 

@@ -15,7 +15,6 @@ from ianvs.testenv.data_types.detection import box_sources
 from ianvs.testenv.data_types.detection.coco_json import read_coco
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.families import family
 from tests.jobs import write_job
 
 BLIND = """
@@ -114,7 +113,7 @@ def job(folder: Path, layout: str, more: str = "") -> Path:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("layout", family(LAYOUTS))
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_boxes_move_with_the_size_of_pictures(tmp_path: Path, layout: str) -> None:
     path = job(tmp_path, layout, ", image_size: [5, 10]")
     ianvs.validate(path)

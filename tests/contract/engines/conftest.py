@@ -16,7 +16,7 @@ from ianvs.processes.engines import Engine, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
 from ianvs.running.scheduler.opening import ENTRY_POINTS
 from tests.documents import python_of
-from tests.families import family
+from tests.marks import slow
 from tests.nightly.clusters.slurm.there import need_slurm
 
 TWO = Workload(jobs=2)
@@ -34,8 +34,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     own = metafunc.config.getoption("--engine", default=None)
     local = ["local", SPAWNED, RAY, pytest.param("slurm", marks=pytest.mark.slurm)]
     apart = [*local, "documented"]
-    yaml = [*family(local[:-1]), local[-1]]
-    apart_yaml = [*yaml, *family(["documented"], 0)]
+    yaml = ["local", slow(SPAWNED), slow(RAY), local[-1]]
+    apart_yaml = [*yaml, slow("documented")]
     for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart_yaml), ("yaml", yaml)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, [own] if own else ours, indirect=True)

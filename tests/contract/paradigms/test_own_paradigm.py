@@ -19,7 +19,6 @@ import ianvs
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.errors import Found, errors_of
-from tests.families import family
 from tests.waiting import wait_for
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_paradigm"
@@ -128,16 +127,13 @@ def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("old", "new", "error"),
-    family(
-        [
-            ("clients: 3", "clients: three", ("invalid-option", "algorithm.yaml:3:3")),
-            ("clients: 3", "clinets: 3", ("invalid-option", "algorithm.yaml:3:3")),
-            ("name: FederatedAveraging", "name: Federated", ("invalid-option", "algorithm.yaml:2:25")),
-            ("type: aggregation", "type: agregation", ("invalid-choice", "algorithm.yaml:13:13")),
-            ("name: ServerMomentum", "name: SoftmaxRegression", ("broken-contract", "algorithm.yaml:14:13")),
-        ],
-        2,
-    ),
+    [
+        ("clients: 3", "clients: three", ("invalid-option", "algorithm.yaml:3:3")),
+        ("clients: 3", "clinets: 3", ("invalid-option", "algorithm.yaml:3:3")),
+        ("name: FederatedAveraging", "name: Federated", ("invalid-option", "algorithm.yaml:2:25")),
+        ("type: aggregation", "type: agregation", ("invalid-choice", "algorithm.yaml:13:13")),
+        ("name: ServerMomentum", "name: SoftmaxRegression", ("broken-contract", "algorithm.yaml:14:13")),
+    ],
 )
 def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, error: Found) -> None:
     path = write(tmp_path / "job")

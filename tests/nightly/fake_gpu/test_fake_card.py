@@ -11,7 +11,6 @@ import torch
 from ianvs.authoring import TorchLearner, training_loop
 from ianvs.testalgorithms.class_segmentation import DenseLearner
 from ianvs.testalgorithms.routing import routers
-from tests.families import family
 from tests.nightly.fake_gpu.fake_card import card
 from tests.unit.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
 
@@ -159,16 +158,7 @@ def test_every_entry_point_is_a_method_of_this_test_or_has_no_tensors_of_its_own
     assert "torch" not in vars(routers)
 
 
-QUICK = [
-    *[name for name in ARRAYS if not on_tokens(METHODS[name])][::3],
-    "segmentation.finetune:FineTuning",
-    "language.replay:Replay",
-    "detection.replay:DetectionReplay",
-    "multilabel.prs:MultilabelPRS",
-]
-
-
-@pytest.mark.parametrize("name", family(METHODS, QUICK))
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_learns_and_answers_on_a_card_as_on_a_processor(name):
     """Torch's fake tensors refuse an operation on tensors of several devices; the numbers are those of the CPU."""
     options = {} if METHODS[name].__name__ in CLOSED_FORM else {"epochs": EPOCHS}

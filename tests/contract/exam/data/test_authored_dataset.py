@@ -18,7 +18,6 @@ from ianvs.exam.data.fingerprint import read_memo
 from ianvs.exam.data.returned import store_returned
 from tests.edits import edited
 from tests.errors import Found, errors_of, recorded
-from tests.families import family
 from tests.unit.exam.data.pictures import write_picture
 
 pytestmark = pytest.mark.usefixtures("in_own_folder")
@@ -260,7 +259,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize(("part", "code"), family(PARTS.values()), ids=PARTS)
+@pytest.mark.parametrize(("part", "code"), PARTS.values(), ids=PARTS)
 def test_what_is_wrong_with_samples_names_the_line_of_the_function(tmp_path, part, code):
     (first, *_) = refusals(tmp_path, f"def mine():\n    part = {part}\n    return part, part\n")
     assert first == (code, "mine.py:1:1")

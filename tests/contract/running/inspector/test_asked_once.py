@@ -10,7 +10,7 @@ import pytest
 import ianvs
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.families import family
+from tests.marks import slow
 from tests.jobs import write_job
 
 METHODS = """
@@ -102,17 +102,14 @@ def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "times"),
-    family(
-        [
-            # It may have been the file before: who ends a process of several is asked again, in a new one.
-            ("import os; os._exit(3)", 2),
-            ("raise SystemExit", 2),
-            ("while True: ...", 1),
-            ("1 / 0", 1),
-            ("def f(:", 0),
-        ],
-        2,
-    ),
+    [
+        # It may have been the file before: who ends a process of several is asked again, in a new one.
+        ("import os; os._exit(3)", 2),
+        ("raise SystemExit", 2),
+        slow("while True: ...", 1),
+        slow("1 / 0", 1),
+        slow("def f(:", 0),
+    ],
 )
 def test_a_broken_file_leaves_the_others_alone(
     job: Path, source: str, times: int, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ from ianvs.base.types import CaseResult
 from tests.contract.running.session.test_cases import noted, start
 from tests.edits import edited
 from tests.errors import printed
-from tests.families import family
+from tests.marks import slow
 from tests.jobs import TESTENV, write_job
 from tests.waiting import wait_for
 
@@ -95,14 +95,12 @@ def test_one_process_that_has_imported_no_plugin_scores_all_cases(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("dying", "kind", "error"),
-    family(
-        [
-            ("os._exit(3)", "exception", "exit status 3"),
-            ("os.kill(os.getpid(), 9)", "killed", "SIGKILL"),
-            ("import ctypes; ctypes.string_at(0)", "killed", "SIGSEGV"),
-            ("import sys; sys.exit(4)", "exception", "exit status 4"),
-        ]
-    ),
+    [
+        ("os._exit(3)", "exception", "exit status 3"),
+        slow("os.kill(os.getpid(), 9)", "killed", "SIGKILL"),
+        slow("import ctypes; ctypes.string_at(0)", "killed", "SIGSEGV"),
+        slow("import sys; sys.exit(4)", "exception", "exit status 4"),
+    ],
 )
 def test_a_scorer_that_dies_fails_its_case_alone(tmp_path: Path, dying: str, kind: str, error: str) -> None:
     path = job(tmp_path, f"print('before the end', flush=True); {dying}", "retries: 0")

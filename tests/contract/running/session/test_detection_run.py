@@ -13,7 +13,6 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from tests.edits import edited
 from tests.errors import errors_of, printed
-from tests.families import family
 from tests.jobs import write_job
 from tests.unit.testenv.data_types.boxes import GOLDEN
 
@@ -214,7 +213,7 @@ SLIPS = {
 }
 
 
-@pytest.mark.parametrize("slip", family(SLIPS, 2))
+@pytest.mark.parametrize("slip", SLIPS)
 def test_validate_refuses_labels_with_the_sample_and_the_remedy(tmp_path: Path, slip: str) -> None:
     code, words = SLIPS[slip]
     path = job(tmp_path, data=edited(DATA, "    x = np", f"    {code}\n    x = np"))
@@ -233,7 +232,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("slip", family(ANSWERS))
+@pytest.mark.parametrize("slip", ANSWERS)
 def test_answers_of_another_form_end_the_case(tmp_path: Path, slip: str) -> None:
     answer = ANSWERS[slip]
     plugin = edited(

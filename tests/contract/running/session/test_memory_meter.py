@@ -15,7 +15,7 @@ import pytest
 import ianvs
 from ianvs.running.session.memory_meter import MemoryMeter
 from tests.edits import edited
-from tests.families import family
+from tests.marks import slow
 from tests.jobs import MAJORITY, write_job
 
 SIZE = 200_000_000
@@ -149,7 +149,7 @@ def allocate(done):
 """
 
 
-@pytest.mark.parametrize("what", family(list(TAKES)))
+@pytest.mark.parametrize("what", [*TAKES][:1] + [*map(slow, [*TAKES][1:])])
 def test_a_plugin_takes_the_same_in_the_process_of_the_case_and_in_its_own(tmp_path: Path, what: str) -> None:
     """Its children live until their case has ended, so that the look at the end of the round sees them."""
     before = "        for label in"
@@ -169,7 +169,7 @@ def test_a_plugin_takes_the_same_in_the_process_of_the_case_and_in_its_own(tmp_p
     assert remote == pytest.approx(local, rel=0.1)
 
 
-@pytest.mark.parametrize(("doing_what", "status"), family([("allocates", "failed"), ("maps", "finished")]))
+@pytest.mark.parametrize(("doing_what", "status"), [("allocates", "failed"), slow("maps", "finished")])
 def test_a_limit_is_on_what_a_learner_allocates(tmp_path: Path, doing_what: str, status: str) -> None:
     path = tmp_path / "cache"
     with path.open("wb") as cache:

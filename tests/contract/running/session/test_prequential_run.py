@@ -17,7 +17,7 @@ from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.families import family
+from tests.marks import slow
 from tests.jobs import write_job
 
 MEANS = '''
@@ -236,7 +236,7 @@ class System:
 """
 
 
-@pytest.mark.parametrize("chunk", family([13, 3, 29]))
+@pytest.mark.parametrize("chunk", [13, slow(3), slow(29)])
 def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
     """I6: the first answer counts, and the learner's folder is what it was when the round began."""
     stored = {}
@@ -280,7 +280,7 @@ class System:
 KINDS = [("label", "labels"), ("correctness", "correct"), ("score", "scores"), ("text", "texts")]
 
 
-@pytest.mark.parametrize(("kind", "name"), family(KINDS))
+@pytest.mark.parametrize(("kind", "name"), KINDS)
 def test_feedback_is_of_the_kind_that_the_exam_says(tmp_path, kind, name):
     found = found_in(
         sat(tmp_path, FEEDBACK, "System", f"prequential: {{feedback: {kind}, delay: 1}}", paradigm="testtimelearning")

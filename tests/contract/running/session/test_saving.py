@@ -13,7 +13,7 @@ from ianvs.base.types import CaseResult, Predictions
 from ianvs.running.session.saving import _others
 from tests.edits import edited
 from tests.errors import printed
-from tests.families import family
+from tests.marks import slow
 from tests.jobs import split_rounds, write_job
 
 MEANS = '''
@@ -63,7 +63,7 @@ def test_a_model_that_comes_back_as_it_was_is_no_word_worth(tmp_path: Path) -> N
     assert examined(tmp_path, MEANS).warnings == ()
 
 
-@pytest.mark.parametrize("what", family(LOSES))
+@pytest.mark.parametrize("what", LOSES)
 def test_a_save_that_loses_something_is_told_beside_the_row(tmp_path: Path, what: str) -> None:
     found = examined(tmp_path, edited(MEANS, *LOSES[what]))
     assert (found.status, found.doubt) == ("finished", "unsaved")
@@ -85,7 +85,7 @@ PROCESSES = {
 }
 
 
-@pytest.mark.parametrize("how", family(["inline", "with a thread", "spawned"], 2))
+@pytest.mark.parametrize("how", ["inline", slow("with a thread"), slow("spawned")])
 def test_it_is_tried_after_the_last_round_wherever_it_runs(tmp_path: Path, how: str) -> None:
     plugin, job = PROCESSES[how]
     whole = examined(tmp_path / "whole", plugin, job)
