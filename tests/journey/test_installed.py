@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.edits import edited
-from tests.marks import slow
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 ROOT = Path(__file__).parents[2]
 

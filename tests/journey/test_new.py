@@ -15,7 +15,6 @@ from ianvs.cli.installed_commands import BEGINNINGS
 from tests.errors import printed
 from tests.marks import slow
 
-
 ONE_OF_EACH = ("digits_class_incremental", "clear10", "continual_news", "mdil_ss", "memory_town")  # kinds of data
 
 

@@ -10,8 +10,8 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from tests.edits import edited
-from tests.marks import slow
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 
 def run(folder: Path, yaml: str, what: str, extra: str = "") -> tuple[CaseResult, CaseResult]:

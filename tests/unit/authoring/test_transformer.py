@@ -274,7 +274,11 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("name, side, tensors, head, sample, shape", [LAYOUTS[0], *(slow(*row) for row in LAYOUTS[1:])], ids=[row[0] for row in LAYOUTS])
+@pytest.mark.parametrize(
+    "name, side, tensors, head, sample, shape",
+    [LAYOUTS[0], *(slow(*row) for row in LAYOUTS[1:])],
+    ids=[row[0] for row in LAYOUTS],
+)
 def test_a_state_dict_in_the_real_layout_fits(name, side, tensors, head, sample, shape):
     if "/" in name:
         pytest.importorskip("timm")

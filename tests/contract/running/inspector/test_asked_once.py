@@ -10,8 +10,8 @@ import pytest
 import ianvs
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.marks import slow
 from tests.jobs import write_job
+from tests.marks import slow
 
 METHODS = """
     def train(self, train_data, **context): ...

@@ -14,8 +14,8 @@ from ianvs.base.types import CaseResult
 from tests.contract.running.session.test_cases import noted, start
 from tests.edits import edited
 from tests.errors import printed
-from tests.marks import slow
 from tests.jobs import TESTENV, write_job
+from tests.marks import slow
 from tests.waiting import wait_for
 
 WITH_OWN = edited(TESTENV, "{name: BWT}", "{name: BWT}, {name: own, url: ./own.py}")

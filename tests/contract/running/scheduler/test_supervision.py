@@ -21,8 +21,8 @@ from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
 from tests.errors import errors_of, printed
-from tests.marks import slow
 from tests.jobs import MAJORITY, split_rounds, write_job
+from tests.marks import slow
 from tests.waiting import wait_for
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}

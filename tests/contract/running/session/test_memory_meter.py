@@ -15,8 +15,8 @@ import pytest
 import ianvs
 from ianvs.running.session.memory_meter import MemoryMeter
 from tests.edits import edited
-from tests.marks import slow
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 SIZE = 200_000_000
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells this")

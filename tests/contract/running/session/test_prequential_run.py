@@ -17,8 +17,8 @@ from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.marks import slow
 from tests.jobs import write_job
+from tests.marks import slow
 
 MEANS = '''
 import numpy as np

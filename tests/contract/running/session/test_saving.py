@@ -13,8 +13,8 @@ from ianvs.base.types import CaseResult, Predictions
 from ianvs.running.session.saving import _others
 from tests.edits import edited
 from tests.errors import printed
-from tests.marks import slow
 from tests.jobs import split_rounds, write_job
+from tests.marks import slow
 
 MEANS = '''
 import numpy as np
