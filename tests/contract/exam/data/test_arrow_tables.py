@@ -17,7 +17,7 @@ from ianvs.exam import data
 from ianvs.exam.data.sources import read_parts
 from tests.errors import located, raised, recorded
 
-pytestmark = pytest.mark.usefixtures("in_own_folder")
+pytestmark = pytest.mark.usefixtures("in_own_folder", "functions_in_forks")
 
 arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -12,6 +12,8 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
 from tests.unit.exam.data.pictures import write_picture
 
+pytestmark = pytest.mark.usefixtures("functions_in_forks")
+
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "add_a_dataset.md").read_text()
 FUNCTIONS = {

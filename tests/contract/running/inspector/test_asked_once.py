@@ -50,7 +50,9 @@ def job(tmp_path: Path) -> Path:
     """Of two classes in one file, which name a reference in another; each file leaves a line in `runs`."""
     (tmp_path / "runs").touch()
     settings = "seeds: [0]"
-    path = write_job(tmp_path, name="Model", hyperparameters="", testenv=EXAM, job=settings, algorithms=("x", "y"))
+    path = write_job(
+        tmp_path, name="Model", hyperparameters="", testenv=EXAM, job=settings, algorithms=("x", "y"), engine="local"
+    )
     for name, source in FILES.items():
         note = f"import os; print({name!r}, os.getpid(), file=open({str(tmp_path / 'runs')!r}, 'a'))\n"
         (tmp_path / name).write_text(note + source)

@@ -90,7 +90,7 @@ def test_what_is_wrong_with_a_metric_stands_at_its_place(
 
 
 def test_a_metric_that_ends_its_process_is_a_problem_of_the_job(tmp_path: Path) -> None:
-    job = write_job(tmp_path, testenv=EXAM, sort_by="[{errors: ascend}]")
+    job = write_job(tmp_path, testenv=EXAM, sort_by="[{errors: ascend}]", engine="local")
     (tmp_path / "errors.py").write_text("import os; os._exit(3)")
     with pytest.raises(ConfigError) as caught:
         ianvs.plan(job)

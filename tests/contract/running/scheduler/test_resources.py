@@ -48,7 +48,8 @@ def test_cores_are_counted_and_jobs_are_the_most() -> None:
 
 def mixed_job(folder: Path, resources: str, extra: str = "", plugin: str = MAJORITY) -> Path:
     """Two algorithms; `resources` are those of the second."""
-    path = write_job(folder, plugin=plugin, hyperparameters="- bias: {values: [0]}", job=f"seeds: [0, 1]\n{extra}")
+    settings = {"hyperparameters": "- bias: {values: [0]}", "job": f"seeds: [0, 1]\n{extra}", "engine": "local"}
+    path = write_job(folder, plugin=plugin, **settings)
     [first] = [one for one in folder.glob("*.yaml") if "algorithm:" in one.read_text().splitlines()[0]]
     (folder / "second.yaml").write_text(first.read_text().replace("[0]", "[1]") + f"\n  resources: {resources}\n")
     said = path.read_text()

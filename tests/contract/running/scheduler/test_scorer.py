@@ -60,6 +60,7 @@ def own(y_true, y_pred):
         testenv=WITH_OWN,
         hyperparameters=f"- answer: {{values: {answers}}}",
         job=f"seeds: [0]\njobs: 2\n{extra}",
+        engine="local",
     )
 
 

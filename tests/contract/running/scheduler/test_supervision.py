@@ -25,7 +25,7 @@ from tests.jobs import MAJORITY, split_rounds, write_job
 from tests.marks import slow
 from tests.waiting import wait_for
 
-ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
+ONE_CASE = {"hyperparameters": "- bias: {values: [0]}", "engine": "local"}
 
 
 def notes(folder: Path) -> Path:

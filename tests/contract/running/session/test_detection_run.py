@@ -95,7 +95,7 @@ def shown(result: Any, what: str) -> list[tuple[int, int]]:
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = job(tmp_path_factory.mktemp("arrival"))
+    path = job(tmp_path_factory.mktemp("arrival"), engine="local")  # what it prints is in its log
     ianvs.validate(path)
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure

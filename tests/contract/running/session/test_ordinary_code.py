@@ -101,7 +101,8 @@ class Means:
 
 
 def finished(folder: Path, hyperparameters: str, job: str = "seeds: [0]") -> list[CaseResult]:
-    path = write_job(folder, plugin=MEANS, name="Means", hyperparameters=hyperparameters, testenv=TESTENV, job=job)
+    settings = {"hyperparameters": hyperparameters, "testenv": TESTENV, "job": job, "engine": "local"}
+    path = write_job(folder, plugin=MEANS, name="Means", **settings)
     found = list(ianvs.run(path))
     assert [one.failure for one in found] == [None] * len(found)
     assert {one.doubt for one in found} == {""}

@@ -17,6 +17,8 @@ from tests.edits import edited
 from tests.errors import errors_of, recorded
 from tests.jobs import write_job
 
+pytestmark = pytest.mark.usefixtures("functions_in_forks")
+
 FUNCTION = """
 import numpy as np
 
