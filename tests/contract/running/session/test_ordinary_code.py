@@ -10,6 +10,7 @@ import pytest
 
 import ianvs
 from ianvs.base.types import CaseResult
+from tests.edits import edited
 from tests.jobs import write_job
 
 TESTENV = """
@@ -114,13 +115,14 @@ def accuracies(found: list[CaseResult]) -> set[float]:
 
 
 def test_a_loader_has_workers_in_train_and_in_predict(tmp_path: Path) -> None:
-    grid = "- how: {values: [loader in train, loader in predict]}\n- workers: {values: [0, 1, 2]}"
+    grid = "- how: {values: [loader in train, loader in predict]}\n- workers: {values: [0, 2]}"
     found = finished(tmp_path, grid)
-    assert len(found) == 6
+    assert len(found) == 4
     [accuracy] = accuracies(found)
     assert accuracy > 0.8
 
 
+@pytest.mark.slow
 def test_workers_are_spawned(tmp_path: Path) -> None:
     """They are handed the plugin's own Dataset over a view, whose file has no name that Python knows."""
     grid = (
@@ -130,8 +132,34 @@ def test_workers_are_spawned(tmp_path: Path) -> None:
     assert accuracies(finished(tmp_path, grid)) == accuracies(plain)
 
 
+SPAWNS = """
+import multiprocessing
+
+def double(number):
+    return 2 * number
+
+class Spawns:
+    def train(self, train_data, valid_data=None):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.map(double, [1, 2]) == [2, 4]
+    def predict(self, data):
+        return [0] * len(data)
+    def save(self, path):
+        path.write_text("")
+    def load(self, path): ...
+"""
+
+
+def test_a_function_of_the_plugins_file_runs_in_a_spawned_process(tmp_path: Path) -> None:
+    exam = edited(TESTENV, "rounds: 2", "rounds: 1")
+    settings = {"hyperparameters": "", "testenv": exam, "job": "seeds: [0]", "engine": "local"}
+    [found] = ianvs.run(write_job(tmp_path, plugin=SPAWNS, name="Spawns", **settings))
+    assert found.status == "finished", found.failure
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["mp.spawn", "gloo"])
-def test_a_function_of_the_plugins_file_runs_in_spawned_processes(tmp_path: Path, how: str) -> None:
+def test_torch_spawns_functions_of_the_plugins_file(tmp_path: Path, how: str) -> None:
     [found] = finished(tmp_path, f"- how: {{values: [{how}]}}")
     assert found.metrics["accuracy"] is not None and found.metrics["accuracy"] > 0.8
 
