@@ -30,13 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """engine: every one. apart, apart_yaml: those whose tasks have processes of their own. yaml: the slower tests."""
+    """engine: every one. apart: those whose tasks have processes of their own. yaml: the slower tests.
+
+    Those that start a Python for each task, and Ray, are slow.
+    """
     own = metafunc.config.getoption("--engine", default=None)
-    local = ["local", SPAWNED, RAY, pytest.param("slurm", marks=pytest.mark.slurm)]
-    apart = [*local, "documented"]
-    yaml = ["local", slow(SPAWNED), slow(RAY), local[-1]]
-    apart_yaml = [*yaml, slow("documented")]
-    for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart_yaml), ("yaml", yaml)):
+    yaml = ["local", slow(SPAWNED), slow(RAY), pytest.param("slurm", marks=pytest.mark.slurm)]
+    apart = [*yaml, slow("documented")]
+    for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart), ("yaml", yaml)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, [own] if own else ours, indirect=True)
 
