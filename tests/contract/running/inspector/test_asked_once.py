@@ -107,7 +107,7 @@ def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
     [
         # It may have been the file before: who ends a process of several is asked again, in a new one.
         ("import os; os._exit(3)", 2),
-        ("raise SystemExit", 2),
+        slow("raise SystemExit", 2),
         slow("while True: ...", 1),
         slow("1 / 0", 1),
         slow("def f(:", 0),

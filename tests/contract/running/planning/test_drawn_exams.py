@@ -122,10 +122,10 @@ def test_nothing_changes_for_an_exam_that_all_seeds_share(tmp_path: Path) -> Non
     "scenario",
     [
         "{name: domain-incremental, permutation: true, rounds: 2, seed: case}",
-        "{name: domain-incremental, rotation: {random: 2}, seed: case}",
-        "{name: domain-incremental, class_groups: 5, order_seed: case}",
-        "{name: task-incremental, rounds: 5, order_seed: case}",
-        "{name: blurred-boundary, rounds: 5, seed: case}",
+        slow("{name: domain-incremental, rotation: {random: 2}, seed: case}"),
+        slow("{name: domain-incremental, class_groups: 5, order_seed: case}"),
+        slow("{name: task-incremental, rounds: 5, order_seed: case}"),
+        slow("{name: blurred-boundary, rounds: 5, seed: case}"),
         "{name: class-incremental, rounds: 5, modifiers: {few_shot: 5, seed: case}}",
     ],
 )
