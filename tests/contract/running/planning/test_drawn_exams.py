@@ -17,6 +17,7 @@ from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.errors import errors_of, printed
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 OWN = """
 dataset: {name: digits}
