@@ -33,7 +33,7 @@ GATE = "model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>=
 
 
 def plan_for(job: JobSpec) -> Plan:
-    with closing(Inspector(job)) as inspector:
+    with closing(Inspector(job, inline=True)) as inspector:
         return make_plan(job, inspector)
 
 

@@ -320,7 +320,7 @@ def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None
     path = write_job(tmp_path, job="seeds: [0]", engine="local")
     exams = ExamStore(tmp_path / "ws")
     job = load_job(path)
-    [exam_id] = {algorithm.exam_id for algorithm in make_plan(job, Inspector(job)).algorithms}
+    [exam_id] = {algorithm.exam_id for algorithm in make_plan(job, Inspector(job, inline=True)).algorithms}
     with exams.lock(exam_id):
         process = start(path)
         wait_for(lambda: (exams.root / f"{exam_id}.log").exists())
