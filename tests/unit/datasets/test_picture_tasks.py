@@ -68,8 +68,8 @@ def test_a_shape_is_the_same_wherever_and_the_four_differ(exam):
 
 def test_kinds_of_answers_come_equally_often(exam):
     for task, most in (("shape", 1 / 4), ("colour", 1 / 4), ("yes-no", 1 / 2)):
-        counts = Counter(reply for *_, reply in rows(loaded(tasks=6, samples=96), task))
-        assert max(counts.values()) == 48 * most
+        counts = Counter(reply for *_, reply in rows(loaded(tasks=6, samples=384), task))
+        assert max(counts.values()) == 192 * most
 
 
 def test_no_test_sample_is_a_training_sample(exam):
