@@ -17,7 +17,7 @@ from tests.errors import Found, errors_of, recorded
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 SLOW_START = """\
-from ianvs.processes.engines import InlineEngine, LocalEngine, Workload
+from ianvs.processes.engines import LocalEngine, Workload
 
 class Patient(LocalEngine):
     def __init__(self, workload: Workload, *, seconds: float, loud: bool = False):
