@@ -127,7 +127,7 @@ while not pathlib.Path({str(gate)!r}).exists():
     assert [planned.state for planned in ianvs.plan(path)] == ["unfinished"]
     assert (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").exists()
     assert not psutil.pid_exists(int(started.read_text()))
-    [found] = ianvs.run(path)  # continues where it was
+    [found] = ianvs.run(path, engine="inline")  # continues where it was
     assert [round_.index for round_ in found.rounds] == list(range(6))
 
 
@@ -201,7 +201,7 @@ def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> No
 def test_an_exception_is_not_tried_again(tmp_path: Path) -> None:
     tries = notes(tmp_path) / "tries"
     plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); raise ValueError")
-    ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
+    ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), hyperparameters="- bias: {values: [0]}"))
     assert tries.read_text().count("x") == 1
 
 
