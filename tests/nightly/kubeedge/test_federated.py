@@ -22,7 +22,7 @@ from ianvs.kubeedge.yaml.settings import (
 )
 from tests.errors import recorded
 from tests.nightly.kubeedge.children import errors_in_child, other_sedna
-from tests.nightly.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin
+from tests.nightly.kubeedge.sample_plugins import ACCURACY, DIE, finish, killed, plugin
 
 # The weights are how often each class was seen and the sum of its values: nearest mean of files of numbers.
 CLIENT = (

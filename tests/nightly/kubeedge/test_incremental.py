@@ -14,7 +14,7 @@ from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSet
 from tests.edits import edited
 from tests.errors import located
 from tests.nightly.kubeedge.children import errors_in_child, other_sedna
-from tests.nightly.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin, samples
+from tests.nightly.kubeedge.sample_plugins import ACCURACY, DIE, finish, killed, plugin, samples
 
 # Knows words; what it does not know it answers with "?". Saves a zip, and only if the path says so.
 LEARNER = (

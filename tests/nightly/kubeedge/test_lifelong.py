@@ -14,7 +14,7 @@ from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.errors import recorded
 from tests.nightly.kubeedge.children import errors_in_child, other_sedna
-from tests.nightly.kubeedge.toys import DIE, finish, killed, plugin
+from tests.nightly.kubeedge.sample_plugins import DIE, finish, killed, plugin
 
 # Keeps the last `capacity` words that it was taught: it forgets. A row of x is (picture, depth).
 LEARNER = (

@@ -34,7 +34,7 @@ from ianvs.testalgorithms.language.replay.basemodel import Replay
 from ianvs.testalgorithms.language.sequential.basemodel import Sequential
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from tests.errors import errors_of, printed
-from tests.unit.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, asked, talks, taught, weights_of
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, SIZE, Talks, asked, talks, taught, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
 

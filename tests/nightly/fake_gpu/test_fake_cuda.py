@@ -11,8 +11,8 @@ import torch
 from ianvs.authoring import TorchLearner, training_loop
 from ianvs.testalgorithms.class_segmentation import DenseLearner
 from ianvs.testalgorithms.routing import routers
-from tests.nightly.fake_gpu.fake_card import card
-from tests.unit.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
+from tests.nightly.fake_gpu.fake_cuda import card
+from tests.unit.testalgorithms import conversation_fixtures, exam_of_arrays, exam_of_scenes, exam_of_shapes
 
 ROOT = Path(__file__).resolve().parents[3] / "testalgorithms"
 SHORT = {"batch_size": 8, "learning_rate": 0.02}
@@ -125,15 +125,17 @@ class Talks:
 
     def __init__(self, method, **options):
         few = {"lora_r": 4, "experts": 2} if method.__name__ in ("MoELoRA", "OLoRA") else {}
-        self.learner = method(**{**talks.SIZE, "max_new_tokens": 2, "batch_size": 1, **few, **options})
-        self.rounds = (talks.FIRST, talks.SECOND)
+        self.learner = method(**{**conversation_fixtures.SIZE, "max_new_tokens": 2, "batch_size": 1, **few, **options})
+        self.rounds = (conversation_fixtures.FIRST, conversation_fixtures.SECOND)
 
     def teach(self, k, device):
         more = {"train_rounds": self.rounds[:k]} if getattr(self.learner, "sees_past_rounds", False) else {}
         self.learner.train(self.rounds[k - 1], None, round=k, seed=0, device=device, **more)
 
     def ask(self, k, device):
-        return self.learner.predict(talks.asked(talks.SECOND), device=device) if k else []
+        return (
+            self.learner.predict(conversation_fixtures.asked(conversation_fixtures.SECOND), device=device) if k else []
+        )
 
 
 def exam_for(name):
