@@ -16,6 +16,8 @@ from tests.errors import errors_of, printed
 from tests.jobs import write_job
 from tests.unit.testenv.data_types.boxes import GOLDEN
 
+pytestmark = pytest.mark.usefixtures("functions_in_forks")
+
 ARRIVAL = GOLDEN["class_incremental"]
 COUNT = len(ARRIVAL["truth"])
 
