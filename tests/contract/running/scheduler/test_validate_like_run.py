@@ -207,7 +207,7 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
         "scenario: {name: IIL, rounds: 1}\nmetrics: [ROUGE_L]"
     )
     return write_job(folder, plugin=before + SEQUENTIAL, name="Sequential", hyperparameters=grid, testenv=exam,
-                     sort_by="[{ROUGE_L: descend}]")  # fmt: skip
+                     sort_by="[{ROUGE_L: descend}]", engine="local" if before else "inline")  # fmt: skip
 
 
 @pytest.mark.slow
