@@ -2,10 +2,10 @@
 
 import json
 import os
+import sys
 
 import pytest
 
-from ianvs.exam.data import authored
 from ianvs.processes.engines.engine import call_target
 from ianvs.processes.engines.forked import live
 from ianvs.processes.isolated import Unanswered
@@ -14,7 +14,7 @@ from ianvs.processes.isolated import Unanswered
 @pytest.fixture
 def functions_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Call the function of a dataset in a fork of this process: a new Python would import numpy and torch each time."""
-    monkeypatch.setattr(authored, "ask_isolated", _ask_fork)
+    monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", _ask_fork)
 
 
 def _ask_fork(function: str, question: object, seconds: float) -> object:

@@ -114,10 +114,10 @@ def accuracies(found: list[CaseResult]) -> set[float]:
     return {round(float(one.metrics["accuracy"] or 0), 9) for one in found}
 
 
-def test_a_loader_has_workers_in_train_and_in_predict(tmp_path: Path) -> None:
-    grid = "- how: {values: [loader in train, loader in predict]}\n- workers: {values: [0, 2]}"
-    found = finished(tmp_path, grid)
-    assert len(found) == 4
+def test_loaders_with_workers_threads_and_processes_are_its_own_affair(tmp_path: Path) -> None:
+    how = "['', loader in train, loader in predict, thread left running, process]"
+    found = finished(tmp_path, f"- how: {{values: {how}}}\n- workers: {{values: [2]}}")
+    assert len(found) == 5
     [accuracy] = accuracies(found)
     assert accuracy > 0.8
 
@@ -164,12 +164,7 @@ def test_torch_spawns_functions_of_the_plugins_file(tmp_path: Path, how: str) ->
     assert found.metrics["accuracy"] is not None and found.metrics["accuracy"] > 0.8
 
 
-def test_threads_and_processes_are_its_own_affair(tmp_path: Path) -> None:
-    plain = finished(tmp_path / "plain", "- how: {values: ['']}")
-    found = finished(tmp_path, "- how: {values: [thread left running, process]}")
-    assert accuracies(found) == accuracies(plain)
-
-
+@pytest.mark.slow
 def test_a_long_folder_for_temporary_files_is_none_for_sockets(tmp_path: Path, monkeypatch) -> None:
     """Those of multiprocessing would hold 107 bytes of its name and no more."""
     long = Path(tempfile.mkdtemp(dir=tmp_path)) / ("t" * 90)
