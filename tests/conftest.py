@@ -1,20 +1,14 @@
-"""Tests that need a GPU are skipped where there is none; forkservers are forked from a warm process."""
+"""Tests that need a GPU are skipped where there is none; options of a run."""
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import settings
 
-from ianvs.processes import isolated
-from ianvs.processes.engines import forking
 from ianvs.processes.engines.engine import usable_cores
-from ianvs.processes.engines.forked import gather_pages
-from tests import warm_server
 from tests.snapshots.recorder import RECORDER
-
-pytest_plugins = ["tests.cpu_time"]
 
 _STARTED = time.monotonic()
 
@@ -55,18 +49,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Of `-n logical` and `-n auto`: one more than there are processors, since many tests wait for processes."""
-    return usable_cores() + 1
-
-
-@pytest.fixture(autouse=True, scope="session")
-def warm(pytestconfig: pytest.Config) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forking, "_boot", warm_server.boot)
-        patch.setattr(isolated, "_boot", warm_server.boot_isolated)
-        if hasattr(pytestconfig, "workerinput"):  # one of -n, with all that tests import: `engine: inline` forks it
-            gather_pages()
-        yield
+    """Of `-n logical` and `-n auto`: as many as there are processors. Each more would collect all tests once more."""
+    return usable_cores()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -74,10 +58,3 @@ def one_thread() -> None:
     """The networks of tests are fastest on one thread, and several threads wait long on a busy machine."""
     if torch := sys.modules.get("torch"):  # modules of tests that use it import it
         torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def cold(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.node.get_closest_marker("cold") is not None:
-        monkeypatch.setattr(forking, "_boot", warm_server.cold)
-        monkeypatch.setattr(isolated, "_boot", warm_server.cold_isolated)

@@ -52,8 +52,12 @@ def write_job(
     job: str = "seeds: [0, 1]",
     sort_by: str = "[{accuracy: descend}]",
     algorithms: tuple[str, ...] = ("majority",),
+    engine: str = "inline",
 ) -> Path:
-    """Write the three files and a plugin; the path of benchmarkingjob.yaml. The workspace is `folder`/ws."""
+    """Write the three files and a plugin; the path of benchmarkingjob.yaml. The workspace is `folder`/ws.
+
+    engine: "local" where a test is about processes, whose start costs seconds. A line of `job` may name it as well.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "testenv.yaml").write_text("testenv:\n" + indent(dedent(testenv).strip(), "  ") + "\n")
     (folder / "plugin.py").write_text(plugin)
@@ -68,6 +72,7 @@ def write_job(
         f"benchmarkingjob:\n  name: test\n  workspace: {folder / 'ws'}\n  testenv: ./testenv.yaml\n"
         + indent(dedent(job).strip(), "  ")
         + f"\n  test_object:\n    type: algorithms\n    algorithms:\n{listed}\n  rank:\n    sort_by: {sort_by}\n"
+        + ("" if "engine:" in job else f"  engine: {engine}\n")  # last: the lines above are where tests expect them
     )
     return path
 

@@ -38,7 +38,7 @@ from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.opening import EarlyEngine, imports_of
+from ianvs.running.scheduler.opening import EarlyEngine, imports_of, runs_inline
 from ianvs.running.scheduler.preflight import require_files
 from ianvs.running.scoring import missing_pictures
 from ianvs.store import JobStore, Prunable, prunable
@@ -340,7 +340,7 @@ def _loaded(
         overrides=parsed(options.get("settings", ())),
     )
     engine = (lambda: None) if early is None else partial(early.forking, job)
-    with closing(Inspector(job, engine)) as inspector:
+    with closing(Inspector(job, engine, inline=runs_inline(job))) as inspector:
         job = with_hyperparameters(without_unused(job, inspector), inspector)
         yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
 

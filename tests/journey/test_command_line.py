@@ -145,7 +145,7 @@ def test_a_run_shows_a_leaderboard_and_where_it_is(tmp_path: Path, capsys: pytes
 def test_a_failed_case_is_exit_status_1_and_shown_with_its_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}")
+    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}", engine="local")
     assert main(["-f", "benchmarkingjob.yaml"]) == 1
     shown = capsys.readouterr()
     assert "2 of 2 failed" in shown.out
@@ -225,7 +225,7 @@ def test_majority_is_a_plugin_without_any_import_of_ours() -> None:
 
 @pytest.mark.slow
 def test_status_tells_what_failed_and_logs_show_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}", job="seeds: [0]")
+    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}", job="seeds: [0]", engine="local")
     main(["-f", "benchmarkingjob.yaml"])
     capsys.readouterr()
     assert main(["status", "-f", "benchmarkingjob.yaml"]) == 0
@@ -256,7 +256,7 @@ def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest
         "        for label in",
         "        import time; time.sleep(600 if round == 2 else 0)\n        for label in",
     )
-    write_job(tmp_path, plugin=slow, job="seeds: [0]", hyperparameters="")
+    write_job(tmp_path, plugin=slow, job="seeds: [0]", engine="local", hyperparameters="")
     process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 300

@@ -38,9 +38,8 @@ def shown(*command):
 
 
 def test_a_terminal_sees_each_case_go_from_round_to_round(tmp_path):
-    job = write_job(
-        tmp_path, plugin=SLOW, hyperparameters="- fail_in_round: {values: [null, 4]}", job="seeds: [0]\njobs: 1"
-    )
+    fails = "- fail_in_round: {values: [null, 4]}"
+    job = write_job(tmp_path, plugin=SLOW, hyperparameters=fails, job="seeds: [0]\njobs: 1", engine="local")
     code, screen = shown(sys.executable, "-m", "ianvs", "run", "-f", str(job))
     assert code == 1
     assert "2 of 2 cases" in screen
@@ -54,6 +53,6 @@ def test_a_terminal_sees_each_case_go_from_round_to_round(tmp_path):
 
 @pytest.mark.slow
 def test_who_wants_quiet_sees_nothing(tmp_path):
-    job = write_job(tmp_path, hyperparameters="", job="seeds: [0]\njobs: 1")
+    job = write_job(tmp_path, hyperparameters="", job="seeds: [0]\njobs: 1", engine="local")
     code, screen = shown(sys.executable, "-m", "ianvs", "run", "-f", str(job), "--quiet")
     assert (code, screen) == (0, "")

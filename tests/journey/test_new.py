@@ -13,7 +13,9 @@ from ianvs.base.package import shipped_jobs
 from ianvs.cli import main
 from ianvs.cli.installed_commands import BEGINNINGS
 from tests.errors import printed
-from tests.families import family
+from tests.marks import slow
+
+ONE_OF_EACH = ("digits_class_incremental", "clear10", "continual_news", "mdil_ss", "memory_town")  # kinds of data
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +23,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("kind", family(BEGINNINGS))
+@pytest.mark.parametrize("kind", [kind if kind == "job" else slow(kind) for kind in BEGINNINGS])
 def test_what_it_writes_runs_unchanged_and_is_ranked(kind: str, tmp_path: Path) -> None:
     assert main(["new", kind, "first-try"]) == 0
     results = ianvs.run("first-try", engine="inline")
@@ -76,7 +78,7 @@ def test_a_folder_of_that_name_does_not_stand_in_the_way(tmp_path: Path) -> None
     assert (tmp_path / "mine" / "mine.py").is_file()
 
 
-@pytest.mark.parametrize("name", family(sorted(shipped_jobs()), 5))
+@pytest.mark.parametrize("name", [name if name in ONE_OF_EACH else slow(name) for name in sorted(shipped_jobs())])
 def test_a_copy_of_a_shipped_job_stands_alone_and_is_the_same_job(name: str, tmp_path: Path) -> None:
     assert main(["new", "job", "copy", "--from", name]) == 0
     files = [path for path in (tmp_path / "copy").iterdir() if path.is_file()]

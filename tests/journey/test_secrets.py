@@ -42,7 +42,8 @@ def test_secrets_are_in_no_file_of_ours_and_still_tell_cases_apart(
     scenario: {name: class-incremental, rounds: 5}
     metrics: [{name: accuracy}]
     """
-    path = write_job(tmp_path / "job", plugin=PLUGIN, hyperparameters=GRID, testenv=testenv, job="seeds: [0]")
+    settings = {"hyperparameters": GRID, "job": "seeds: [0]", "engine": "local"}
+    path = write_job(tmp_path / "job", plugin=PLUGIN, testenv=testenv, **settings)
     results = ianvs.run(path)
     assert [found.status for found in results] == ["finished", "failed"] * 2
     assert len({found.case.row for found in results}) == 4

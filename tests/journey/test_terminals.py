@@ -29,7 +29,7 @@ raise SystemExit(main())
 
 @pytest.mark.slow
 def test_an_ascii_terminal_gets_a_table_in_ascii(tmp_path: Path) -> None:
-    job = write_job(tmp_path, job="seeds: [0, 1, 2]")
+    job = write_job(tmp_path, job="seeds: [0, 1, 2]", engine="local")
     job.write_text(job.read_text().replace("name: test", "name: größe"))
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "ianvs", "-f", str(job)]

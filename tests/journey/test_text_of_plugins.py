@@ -23,7 +23,7 @@ def test_text_of_a_plugin_is_shown_as_escapes_in_every_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     grid = f'- fail_in_round: {{values: [null, 2]}}\n- mode: {{values: ["{ESCAPED}", b]}}'
-    job = write_job(tmp_path, plugin=PLUGIN, hyperparameters=grid, job="seeds: [0]")
+    job = write_job(tmp_path, plugin=PLUGIN, hyperparameters=grid, job="seeds: [0]", engine="local")
     main(["run", "-f", str(job)])
     main(["report", "-f", str(job), "--explain"])
     main(["status", "-f", str(job)])

@@ -91,6 +91,27 @@ class Isolated:
         return process
 
 
+class InThisProcess:
+    """Answers as `Isolated` does, in this very process: breakpoints work, and no limit holds."""
+
+    def ask(self, function: str, question: object, seconds: float) -> Any:
+        """Return what `function` returns. Raises Unanswered."""
+        [answer] = self.each(function, question, seconds)
+        return answer
+
+    def each(self, function: str, question: object, seconds: float) -> Iterator[Any]:
+        """Yield what `function` yields, in the form that it has after a transfer. Raises Unanswered."""
+        try:
+            answers = call_target(function)(question)
+            for answer in answers if isinstance(answers, Iterator) else [answers]:
+                yield json.loads(json.dumps(answer))
+        except SystemExit:
+            raise Unanswered("ended the process") from None
+
+    def close(self) -> None:
+        """Do nothing: there is no process to end."""
+
+
 def ask_isolated(function: str, question: object, seconds: float) -> Any:
     """`Isolated.ask`, of a process for this question alone."""
     with contextlib.closing(Isolated()) as process:

@@ -16,7 +16,7 @@ from ianvs.processes.engines import Engine, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
 from ianvs.running.scheduler.opening import ENTRY_POINTS
 from tests.documents import python_of
-from tests.families import family
+from tests.marks import slow
 from tests.nightly.clusters.slurm.there import need_slurm
 
 TWO = Workload(jobs=2)
@@ -30,13 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """engine: every one. apart, apart_yaml: those whose tasks have processes of their own. yaml: the slower tests."""
+    """engine: every one. apart: those whose tasks have processes of their own. yaml: the slower tests.
+
+    Those that start a Python for each task, and Ray, are slow.
+    """
     own = metafunc.config.getoption("--engine", default=None)
-    local = ["local", SPAWNED, RAY, pytest.param("slurm", marks=pytest.mark.slurm)]
-    apart = [*local, "documented"]
-    yaml = [*family(local[:-1]), local[-1]]
-    apart_yaml = [*yaml, *family(["documented"], 0)]
-    for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart_yaml), ("yaml", yaml)):
+    yaml = ["local", slow(SPAWNED), slow(RAY), pytest.param("slurm", marks=pytest.mark.slurm)]
+    apart = [*yaml, slow("documented")]
+    for fixture, ours in (("engine", ["inline", *apart]), ("apart", apart), ("apart_yaml", apart), ("yaml", yaml)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, [own] if own else ours, indirect=True)
 

@@ -10,8 +10,8 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 
 def run(folder: Path, yaml: str, what: str, extra: str = "") -> tuple[CaseResult, CaseResult]:
@@ -46,7 +46,7 @@ def test_a_case_over_its_memory_is_ended(tmp_path: Path, yaml: str) -> None:
     assert (eater.failure.kind, other.status) == ("memory", "finished")
 
 
-@pytest.mark.parametrize("death", family(["os.kill(os.getpid(), 9)", "ctypes.string_at(0)"]))
+@pytest.mark.parametrize("death", ["os.kill(os.getpid(), 9)", slow("ctypes.string_at(0)")])
 def test_a_case_that_dies_once_is_tried_again_and_finishes(tmp_path: Path, yaml: str, death: str) -> None:
     flag = tmp_path / "notes" / "flag"
     flag.parent.mkdir()

@@ -164,6 +164,7 @@ def test_every_engine_gives_the_results_of_inline(apart_yaml: str, tmp_path: Pat
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_task_that_waits_in_ray_says_why_and_is_ended_by_force(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
     engine = RayEngine(Workload(jobs=3), address="auto")  # one more than there are CPUs
     for key in "abc":
@@ -181,6 +182,7 @@ def test_a_task_that_waits_in_ray_says_why_and_is_ended_by_force(ray_of_this_mod
     assert not (tmp_path / waiting).exists()
 
 
+@pytest.mark.slow
 def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
     engine = RayEngine(Workload(jobs=2), address="auto")
     engine.submit(task("ignore_signals", tmp_path / "file", log=tmp_path / "log.txt"))
@@ -198,6 +200,7 @@ def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module:
     engine.close()
 
 
+@pytest.mark.slow
 def test_ray_shows_a_task_no_card_that_it_was_not_given(ray_of_this_module: RayEngine) -> None:
     engine = RayEngine(Workload(jobs=1), address="auto")
     engine.submit(task("variable", "CUDA_VISIBLE_DEVICES"))
@@ -205,6 +208,7 @@ def test_ray_shows_a_task_no_card_that_it_was_not_given(ray_of_this_module: RayE
     engine.close()
 
 
+@pytest.mark.slow
 def test_what_ray_can_not_run_at_all_is_no_kill(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
     engine = RayEngine(Workload(jobs=1, preload=(None,)), address="auto")  # type: ignore[arg-type]
     engine.submit(task("succeed", log=tmp_path / "log.txt"))

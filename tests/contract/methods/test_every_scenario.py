@@ -7,12 +7,15 @@ import torch
 from ianvs.testalgorithms.finetune.basemodel import Finetune
 from ianvs.testalgorithms.joint.basemodel import Joint
 from ianvs.testalgorithms.replay.basemodel import Replay
-from tests.families import family
+from tests.marks import slow
 from tests.unit.testalgorithms.exam_of_arrays import Data, digits
 from tests.unit.testalgorithms.test_methods import LEARNERS, every_method
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
-some_methods = pytest.mark.parametrize("make", family(LEARNERS.values(), [*LEARNERS.values()][::4]), ids=LEARNERS)
+FEW = {"finetune", "replay", "ewc", "lwf", "gem", "der", "icarl", "bic", "cwr*", "max softmax", "ncm", "slca"}
+some_methods = pytest.mark.parametrize(
+    "make", [make if name in FEW else slow(make) for name, make in LEARNERS.items()], ids=LEARNERS
+)
 
 
 def flat(learner):
@@ -200,7 +203,7 @@ def adapted(make, path, exam, j):
 
 
 @some_methods
-@pytest.mark.parametrize("adaptation", family(["probe", "finetune"]))
+@pytest.mark.parametrize("adaptation", ["probe", slow("finetune")])
 def test_a_copy_is_adapted_after_a_stage_and_the_learner_goes_on(make, adaptation, tmp_path):
     exam = digits()
     options = {"adaptation": adaptation, "epochs": 20}

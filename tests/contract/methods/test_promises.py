@@ -10,7 +10,7 @@ import yaml
 
 from ianvs.base.errors import PluginError
 from ianvs.plugins.contract import Learner
-from tests.families import family
+from tests.marks import slow
 from tests.nightly.conformance.every_method import (
     CLASSIFIERS,
     EVERY,
@@ -29,14 +29,23 @@ OF_CLASSES = {**ON_ANY_NETWORK, **TRANSFORMERS}
 WITH_MEMORY = {name: one for name, one in EVERY.items() if "capacity" in one.options}
 
 
+SLOW_ONES = TRANSFORMERS.keys() - {"l2p"}
+# Of each way to keep what was learned, and of each type of data: a promise that few methods could break for themselves.
+FEW = {
+    *("finetune", "replay", "ewc", "lwf", "gem", "der", "icarl", "bic", "packnet", "max softmax", "ncm", "l2p"),
+    *("segmentation, finetune", "segmentation by classes, MiB", "boxes, replay", "several labels, prs"),
+    *("language, replay", "language, moelora"),
+}
+
+
 def every(methods):
-    quick = [one for name, one in methods.items() if name not in TRANSFORMERS or name == "l2p"]
-    return pytest.mark.parametrize("one", family(methods.values(), quick), ids=methods)
+    quick = [slow(one) if name in SLOW_ONES else one for name, one in methods.items()]
+    return pytest.mark.parametrize("one", quick, ids=methods)
 
 
 def some(methods):
-    """Of a promise that few methods could break for themselves: every fourth in the quick run."""
-    return pytest.mark.parametrize("one", family(methods.values(), [*methods.values()][::4]), ids=methods)
+    few = [one if name in FEW else slow(one) for name, one in methods.items()]
+    return pytest.mark.parametrize("one", few, ids=methods)
 
 
 every_method = every(EVERY)

@@ -17,7 +17,6 @@ from ianvs.exam.paradigms.link import Link, size_of
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.errors import Found, errors_of
-from tests.families import family
 
 ROOT = Path(__file__).parents[3]
 NET = """
@@ -250,15 +249,13 @@ def test_a_skewed_deal_gives_every_sample_once_and_is_the_more_skewed_the_smalle
 
 @pytest.mark.parametrize(
     ("old", "new", "error"),
-    family(
-        [
-            ("rtt_ms: 40", "rtt: 40", ("invalid-option", "one.yaml:4:3")),
-            ("up_mbps: 10", "up_mbps: 0", ("invalid-option", "one.yaml:4:3")),
-            ("mining-then-inference", "edge-first", ("invalid-option", "one.yaml:3:3")),
-            ("name: RandomRouter", "name: Finetune", ("broken-contract", "one.yaml:22:13")),
-            ("type: cloudmodel", "type: cloudmodle", ("invalid-choice", "one.yaml:15:13")),
-        ]
-    ),
+    [
+        ("rtt_ms: 40", "rtt: 40", ("invalid-option", "one.yaml:4:3")),
+        ("up_mbps: 10", "up_mbps: 0", ("invalid-option", "one.yaml:4:3")),
+        ("mining-then-inference", "edge-first", ("invalid-option", "one.yaml:3:3")),
+        ("name: RandomRouter", "name: Finetune", ("broken-contract", "one.yaml:22:13")),
+        ("type: cloudmodel", "type: cloudmodle", ("invalid-choice", "one.yaml:15:13")),
+    ],
 )
 def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, error: Found) -> None:
     text = edited(JOINT, "MODE", "mining-then-inference", "SHARE", "0.5", old, new)

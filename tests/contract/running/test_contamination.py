@@ -37,6 +37,7 @@ benchmarkingjob:
     type: algorithms
     algorithms: [{name: mine, url: ./algorithm.yaml}]
   rank: {sort_by: [{accuracy: descend}]}
+  engine: inline
 """
 
 

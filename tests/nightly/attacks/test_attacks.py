@@ -14,7 +14,6 @@ from ianvs.base.types import CaseResult
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
 HIDING = [
@@ -38,7 +37,7 @@ def plugin(train: str = "", predict: str = "return [0] * len(data)", head: str =
 
 def sat(folder: Path, source: str, scenario: str = HIDING[0], job: str = "seeds: [0]", more: str = "") -> Results:
     exam = f"dataset: {{name: digits}}\nscenario: {scenario}\nmetrics: [accuracy]\n{more}"
-    return ianvs.run(write_job(folder, plugin=source, hyperparameters="", testenv=exam, job=job))
+    return ianvs.run(write_job(folder, engine="local", plugin=source, hyperparameters="", testenv=exam, job=job))
 
 
 def only(results: Results) -> CaseResult:
@@ -59,7 +58,7 @@ def answers(results: Results, case: int = 0) -> list[np.ndarray]:
 # --- the order of questions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scenario", family(HIDING, 2))
+@pytest.mark.parametrize("scenario", HIDING)
 def test_the_number_of_calls_says_nothing_of_the_task(tmp_path, scenario):
     counting = plugin(
         train="self.calls = 0",

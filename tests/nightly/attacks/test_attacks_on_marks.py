@@ -38,7 +38,7 @@ FAILING = edited(
 
 def sat(folder: Path, source: str, job: str = "seeds: [0]") -> CaseResult:
     exam = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 5}\nmetrics: [accuracy]"
-    [found] = ianvs.run(write_job(folder, plugin=source, hyperparameters="", testenv=exam, job=job))
+    [found] = ianvs.run(write_job(folder, engine="local", plugin=source, hyperparameters="", testenv=exam, job=job))
     return found
 
 

@@ -10,7 +10,6 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import MAJORITY, write_job
 from tests.nightly.attacks.test_attacks import plugin
 
@@ -46,6 +45,7 @@ def attacked(folder: Path, attack: str) -> dict[str, CaseResult]:
     (folder / "rival" / "helper.py").write_text("BIAS = 0\n")
     path = write_job(
         folder,
+        engine="local",
         plugin=plugin(head=HEAD, train=f"if round == 1:\n    {attack}"),
         hyperparameters="",
         job="seeds: [0]\njobs: 1",
@@ -69,7 +69,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Scores:
     return scores(attacked(tmp_path_factory.mktemp("honest"), "pass")["rival"])
 
 
-@pytest.mark.parametrize("way", family(REWRITING))
+@pytest.mark.parametrize("way", REWRITING)
 def test_a_rival_that_is_rewritten_runs_as_it_was_planned(tmp_path: Path, way: str, honest: Scores) -> None:
     found = attacked(tmp_path, REWRITING[way])
     assert found["majority"].status == "finished", found["majority"].failure

@@ -55,7 +55,9 @@ class Ahead:
 def sat(folder: Path, plugin: str, name: str, paradigm: str, more: str = "") -> ianvs.Results:
     exam = "dataset: {name: digits}\nscenario: {name: online, rounds: 5, batch: 37}\n"
     exam += "metrics: [online_accuracy, accuracy]\nprequential: true"
-    path = write_job(folder, plugin=plugin, name=name, hyperparameters="", testenv=exam, job="seeds: [0]")
+    path = write_job(
+        folder, engine="local", plugin=plugin, name=name, hyperparameters="", testenv=exam, job="seeds: [0]"
+    )
     file = folder / "algorithm.yaml"
     file.write_text(file.read_text().replace("paradigm_type: incrementallearning", f"paradigm_type: {paradigm}"))
     return ianvs.run(path)

@@ -226,7 +226,7 @@ def test_a_search_over_secrets_stores_none_of_them_and_goes_on(tmp_path: Path) -
     )
     axes = "- token: {choice: [canary-option-a, canary-option-b, canary-option-c]}\n- bias: {int: [0, 99]}"
     job = "seeds: [0]\nsearch: {name: random, trials: 3}"
-    path = write_job(tmp_path, plugin=plugin, hyperparameters=axes, job=job)
+    path = write_job(tmp_path, engine="local", plugin=plugin, hyperparameters=axes, job=job)
     first = list(ianvs.run(path))
     path.write_text(edited(path.read_text(), "trials: 3", "trials: 6"))
     again = list(ianvs.run(path))

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.families import family
 from tests.unit.results.page.page_cases import learned, page_of
 from tests.unit.results.report.report_cases import failed, result
 
@@ -411,7 +410,7 @@ def test_a_page_like_that_of_the_main_job_prints_on_six_sheets(browser: Any, tmp
         assert max(heights) < 22
 
 
-@pytest.mark.parametrize("look", family(["light", "dark"]))
+@pytest.mark.parametrize("look", ["light", "dark"])
 def test_an_accessibility_check_finds_nothing(browser: Any, file: Path, look: str) -> None:
     axe = find_spec("axe_core_python")
     if axe is None or not axe.submodule_search_locations:

@@ -102,7 +102,7 @@ SPEAKING = "from helper import SAID\n" + edited(
 
 def job(folder: Path, **changes: str) -> Path:
     """A job whose plugin says where it was loaded from, and has a module beside it."""
-    path = write_job(folder, plugin=changes.pop("plugin", SPEAKING), **changes)
+    path = write_job(folder, engine="local", plugin=changes.pop("plugin", SPEAKING), **changes)
     (folder / "helper.py").write_text("SAID = 'loaded from'\n")
     return path
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.unit.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
+from tests.unit.testalgorithms import conversation_fixtures, exam_of_arrays, exam_of_scenes, exam_of_shapes
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
 TRANSFORMER = {"epochs": 2, "batch_size": 64, "learning_rate": 0.003, "optimizer": "adam"}
@@ -220,7 +220,7 @@ SHAPES = {
 
 # Language.
 
-TALKS = (talks.FIRST, talks.SECOND, talks.FIRST)
+TALKS = (conversation_fixtures.FIRST, conversation_fixtures.SECOND, conversation_fixtures.FIRST)
 
 
 def teach_talks(learner: Any, k: int, seed: int) -> None:
@@ -229,11 +229,13 @@ def teach_talks(learner: Any, k: int, seed: int) -> None:
 
 
 def replies(learner: Any, k: int, seed: int) -> Any:
-    return np.array([str(reply) for reply in learner.predict(talks.asked(talks.FIRST), seed=seed)])
+    return np.array(
+        [str(reply) for reply in learner.predict(conversation_fixtures.asked(conversation_fixtures.FIRST), seed=seed)]
+    )
 
 
 def talker(place: str, name: str, **options: Any) -> Candidate:
-    return Candidate(f"language.{place}", name, {**talks.SIZE, **options}, teach_talks, replies)
+    return Candidate(f"language.{place}", name, {**conversation_fixtures.SIZE, **options}, teach_talks, replies)
 
 
 TALKERS = {

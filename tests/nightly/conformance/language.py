@@ -17,8 +17,8 @@ from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.batches import grouped_by_length
 from ianvs.testalgorithms.language.models import build_model
-from tests.nightly.conformance.kit import After, Check, Mutant, compared
-from tests.unit.testalgorithms.talks import FIRST, SECOND, Talks, talks
+from tests.nightly.conformance.harness import After, Check, Mutant, compared
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, Talks, talks
 
 THIRD = talks(
     ("It is 2022.", [("Who was mayor?", "Ada Cole")]),

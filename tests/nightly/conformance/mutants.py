@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from tests.nightly.conformance.kit import Check, noticed
+from tests.nightly.conformance.harness import Check, noticed
 
 FEWEST = 3  # slips of each method
 

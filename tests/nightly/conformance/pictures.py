@@ -15,7 +15,7 @@ from torch.nn.functional import conv2d, gelu, layer_norm, linear
 
 from ianvs.authoring.networks import DEPTH, HEADS, WIDTH, small_vit
 from ianvs.base.seeding import stream_seed
-from tests.nightly.conformance.kit import After, Check, Mutant, compared
+from tests.nightly.conformance.harness import After, Check, Mutant, compared
 from tests.nightly.conformance.vision import Exam
 from tests.unit.testalgorithms.exam_of_arrays import Data
 

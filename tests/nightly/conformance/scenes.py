@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves
 from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
-from tests.nightly.conformance.kit import After, Check, Mutant, compared
+from tests.nightly.conformance.harness import After, Check, Mutant, compared
 from tests.unit.testalgorithms.exam_of_scenes import LISTS, NUM_CLASSES, TINY, Scenes, scenes
 
 COUNTS = (7, 10, 4)  # pictures of each domain

@@ -25,7 +25,7 @@ from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.aper.basemodel import APER, Beside
 from ianvs.testalgorithms.body_tuning import Adapter, BodyTuner, CosineHead, FirstRoundTuner
 from ianvs.testalgorithms.ranpac.basemodel import RanPAC
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import DEPTH, WIDTH, Pictures, body_weights, encode, pictures, tokens
 from tests.nightly.conformance.test_closed_form import SUMS, ranpac, write
 from tests.nightly.conformance.vision import vision

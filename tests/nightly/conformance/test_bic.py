@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import ExemplarLearner
 from ianvs.testalgorithms.bic.basemodel import BiC
 from tests.nightly.conformance.exemplars import Exemplars, features_of
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 

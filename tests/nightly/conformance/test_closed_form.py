@@ -21,7 +21,7 @@ from ianvs.testalgorithms.ncm.basemodel import NCM
 from ianvs.testalgorithms.ranpac.basemodel import RanPAC
 from ianvs.testalgorithms.simplecil.basemodel import SimpleCIL
 from ianvs.testalgorithms.slda.basemodel import SLDA
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 

@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.testalgorithms.coda_prompt.basemodel import CODAPrompt
 from ianvs.testalgorithms.prompts import PromptLearner, PromptsOfRounds
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import WIDTH, Pictures, body_weights, encode, pictures, tokens
 
 

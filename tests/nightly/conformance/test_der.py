@@ -10,8 +10,8 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import ReplayLearner
 from ianvs.testalgorithms.der.basemodel import DER
 from ianvs.testalgorithms.derpp.basemodel import DERpp
-from tests.nightly.conformance.kit import Mutant
-from tests.nightly.conformance.statements import Reservoir
+from tests.nightly.conformance.harness import Mutant
+from tests.nightly.conformance.naive_memories import Reservoir
 from tests.nightly.conformance.vision import vision
 
 

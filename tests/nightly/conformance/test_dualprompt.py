@@ -26,7 +26,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from ianvs.testalgorithms.dualprompt.basemodel import DualPrompt
 from ianvs.testalgorithms.prompts import PromptLearner
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import WIDTH, Pictures, body_weights, encode, pictures, tokens
 
 

@@ -25,7 +25,7 @@ from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.dynamic_er.basemodel import DynamicER
 from ianvs.testalgorithms.side_by_side import GrowingLearner
 from tests.nightly.conformance.exemplars import Exemplars, features_of
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 

@@ -13,7 +13,7 @@ import torch
 
 from ianvs.testalgorithms.body_tuning import Adapter, BodyTuner, CosineHead
 from ianvs.testalgorithms.ease.basemodel import EASE, SubspaceHead
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import WIDTH, Pictures, body_weights, pictures
 from tests.nightly.conformance.test_aper import Naive, cosines, learn
 

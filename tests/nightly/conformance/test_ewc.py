@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import fisher
 from ianvs.testalgorithms.ewc.basemodel import EWC
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 

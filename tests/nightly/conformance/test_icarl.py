@@ -17,7 +17,7 @@ import torch
 from ianvs.authoring import ExemplarLearner, HerdingMemory
 from ianvs.testalgorithms.icarl.basemodel import ICaRL
 from tests.nightly.conformance.exemplars import Exemplars, features_of
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 

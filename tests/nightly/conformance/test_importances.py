@@ -28,7 +28,7 @@ from ianvs.authoring import fisher
 from ianvs.testalgorithms.mas.basemodel import MAS
 from ianvs.testalgorithms.rwalk.basemodel import RWalk
 from ianvs.testalgorithms.si.basemodel import SI
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import EXAM, vision
 
 

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.testalgorithms.inflora.basemodel import InfLoRA
 from ianvs.testalgorithms.inflora.key_value import KeyValueChange
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import DEPTH, WIDTH, body_weights, encode, pictures, tokens
 
 

@@ -24,7 +24,7 @@ from torch.nn.utils import clip_grad_norm_
 from ianvs.testalgorithms.l2p.basemodel import L2P
 from ianvs.testalgorithms.l2p.prompted import PromptPool
 from ianvs.testalgorithms.prompts import PromptLearner
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import Pictures, body_weights, encode, pictures, tokens
 
 

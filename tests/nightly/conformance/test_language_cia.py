@@ -30,7 +30,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from ianvs.testalgorithms.language.averaging import DynamicAverage
 from ianvs.testalgorithms.language.cia.basemodel import CIA
 from ianvs.testalgorithms.language.grouping import Codebook
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.language import ASKED, ROUNDS, Exam, language, surprise
 
 PAPER = {"side": "old", "scale": 1.0, "fallback": 0.99, "init": "before"}

@@ -24,7 +24,7 @@ from ianvs.testalgorithms.language.agem.basemodel import AGEM
 from ianvs.testalgorithms.language.conversation_memory import ConversationMemory
 from ianvs.testalgorithms.language.gem.basemodel import GEM
 from ianvs.testalgorithms.language.replay.basemodel import Replay
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.language import Exam, Kept, language, surprise
 
 

@@ -30,7 +30,7 @@ from ianvs.authoring.fisher import with_anchor
 from ianvs.testalgorithms.language.ewc.basemodel import EWC
 from ianvs.testalgorithms.language.lwf.basemodel import LwF
 from ianvs.testalgorithms.language.olora.basemodel import OLD, OLoRA
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.language import Exam, language, scores, surprise, with_adapters
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft

@@ -19,7 +19,7 @@ from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.multi_task.basemodel import MultiTask
 from ianvs.testalgorithms.language.sequential.basemodel import Sequential
 from ianvs.testalgorithms.language.tuning_loop import Descent, warm_cosine
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.language import Exam, language, surprise, with_adapters
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft

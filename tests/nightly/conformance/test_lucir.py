@@ -25,7 +25,7 @@ from ianvs.authoring.networks import build_network
 from ianvs.testalgorithms.lucir.basemodel import LUCIR
 from ianvs.testalgorithms.lucir.features import UnitLength, without_last_relu
 from tests.nightly.conformance.exemplars import Exemplars, features_of
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 

@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import TorchLearner, distillation_loss
 from ianvs.testalgorithms.lwf.basemodel import LwF
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import EXAM, Exam, vision
 
 TOLD = replace(EXAM, told=True)

@@ -27,7 +27,6 @@ from ianvs.authoring import (
     ReservoirMemory,
     RoundData,
 )
-from tests.families import family
 
 CAPACITY, ROUNDS = 4, (range(3), range(3, 8), range(8, 12))  # the memory overflows in the middle of the second round
 STREAMS = 1000
@@ -207,14 +206,12 @@ def test_a_reservoir_keeps_the_same_however_its_samples_are_handed_over():
 
 @pytest.mark.parametrize(
     "ours, theirs",
-    family(
-        [
-            (memories(lambda: PerRoundMemory(2)), each_round),
-            (memories(lambda: ClassBalancedMemory(CAPACITY), labels=LABELS), greedy),
-            (memories(lambda: BiasedReservoirMemory(CAPACITY, "alpha_over_n", 1.5)), biased(lambda n: 1.5 / n)),
-            (memories(lambda: BiasedReservoirMemory(CAPACITY, "constant", 0.4)), biased(lambda n: 0.4)),
-        ]
-    ),
+    [
+        (memories(lambda: PerRoundMemory(2)), each_round),
+        (memories(lambda: ClassBalancedMemory(CAPACITY), labels=LABELS), greedy),
+        (memories(lambda: BiasedReservoirMemory(CAPACITY, "alpha_over_n", 1.5)), biased(lambda n: 1.5 / n)),
+        (memories(lambda: BiasedReservoirMemory(CAPACITY, "constant", 0.4)), biased(lambda n: 0.4)),
+    ],
     ids=["per round", "balanced", "alpha over n", "constant"],
 )
 def test_memories_that_choose_keep_what_their_textbook_keeps(ours, theirs):

@@ -16,8 +16,8 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import BiasedReservoirMemory, ClassBalancedMemory, ReservoirMemory
 from ianvs.testalgorithms.biased_reservoir.basemodel import BiasedReservoir
 from ianvs.testalgorithms.gdumb.basemodel import GDumb
-from tests.nightly.conformance.kit import Mutant
-from tests.nightly.conformance.statements import Balanced, Reservoir
+from tests.nightly.conformance.harness import Mutant
+from tests.nightly.conformance.naive_memories import Balanced, Reservoir
 from tests.nightly.conformance.vision import vision
 
 

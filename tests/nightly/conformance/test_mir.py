@@ -19,8 +19,8 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import ReplayLearner
 from ianvs.testalgorithms.mir.basemodel import MIR
-from tests.nightly.conformance.kit import Mutant
-from tests.nightly.conformance.statements import Reservoir
+from tests.nightly.conformance.harness import Mutant
+from tests.nightly.conformance.naive_memories import Reservoir
 from tests.nightly.conformance.vision import vision
 
 

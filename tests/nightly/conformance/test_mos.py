@@ -26,7 +26,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.mos.basemodel import MOS
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import Pictures, body_weights, pictures
 from tests.nightly.conformance.test_aper import DECAY, Naive, cosines
 

@@ -16,8 +16,8 @@ from ianvs.testalgorithms.class_means.basemodel import ClassMeans
 from ianvs.testalgorithms.energy.basemodel import Energy
 from ianvs.testalgorithms.max_softmax.basemodel import MaxSoftmax
 from ianvs.testalgorithms.open_world.unseen_learner import UnseenLearner
-from tests.nightly.conformance.kit import Mutant
-from tests.nightly.conformance.statements import Reservoir
+from tests.nightly.conformance.harness import Mutant
+from tests.nightly.conformance.naive_memories import Reservoir
 from tests.nightly.conformance.vision import EXAM, vision
 from tests.unit.testalgorithms.exam_of_arrays import Data
 

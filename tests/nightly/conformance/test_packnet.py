@@ -18,7 +18,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from ianvs.testalgorithms.packnet.basemodel import PackNet
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import EXAM, vision
 
 

@@ -17,7 +17,7 @@ from ianvs.testalgorithms.cumulative.basemodel import Cumulative
 from ianvs.testalgorithms.finetune.basemodel import Finetune
 from ianvs.testalgorithms.joint.basemodel import Joint
 from ianvs.testalgorithms.linear_probe.basemodel import LinearProbe
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import EXAM, Exam, vision
 
 

@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import PerRoundMemory, ReplayLearner, TorchLearner, agem_projection, gem_projection
 from ianvs.testalgorithms.agem.basemodel import AGEM
 from ianvs.testalgorithms.gem.basemodel import GEM
-from tests.nightly.conformance.kit import Mutant
-from tests.nightly.conformance.statements import PerRound, Reservoir
+from tests.nightly.conformance.harness import Mutant
+from tests.nightly.conformance.naive_memories import PerRound, Reservoir
 from tests.nightly.conformance.vision import vision
 
 

@@ -16,8 +16,8 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import ClassBalancedMemory, PerRoundMemory, ReplayLearner, ReservoirMemory, TorchLearner
 from ianvs.testalgorithms.replay.basemodel import Replay
-from tests.nightly.conformance.kit import Mutant
-from tests.nightly.conformance.statements import Balanced, PerRound, Reservoir
+from tests.nightly.conformance.harness import Mutant
+from tests.nightly.conformance.naive_memories import Balanced, PerRound, Reservoir
 from tests.nightly.conformance.vision import vision
 
 MEMORIES = {"reservoir": Reservoir, "balanced": Balanced, "per_round": PerRound}

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from ianvs.testalgorithms.routing.routers import CrossEntropyRouter, RandomRouter, ThresholdRouter
-from tests.nightly.conformance.kit import After, Check, Mutant
+from tests.nightly.conformance.harness import After, Check, Mutant
 
 TABLES = [
     np.array([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05], [1 / 3, 1 / 3, 1 / 3], [0.1, 0.6, 0.3], [0.0, 1.0, 0.0]]),

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.sd_lora.basemodel import SDLoRA
 from ianvs.testalgorithms.sd_lora.directions import Directions
-from tests.nightly.conformance.kit import After, Mutant
+from tests.nightly.conformance.harness import After, Mutant
 from tests.nightly.conformance.pictures import DEPTH, WIDTH, Pictures, body_weights, encode, pictures, tokens
 
 

@@ -34,9 +34,9 @@ from ianvs.testalgorithms.segmentation.multi_task.basemodel import MultiTask
 from ianvs.testalgorithms.segmentation.picture_memory import DomainMemory
 from ianvs.testalgorithms.segmentation.replay.basemodel import Replay
 from ianvs.testalgorithms.segmentation.single_task.basemodel import SingleTask
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
+from tests.nightly.conformance.naive_memories import Reservoir
 from tests.nightly.conformance.scenes import moved, resting, segmentation
-from tests.nightly.conformance.statements import Reservoir
 
 
 def take_up(exam, net, k, initialise=True):

@@ -25,7 +25,7 @@ from ianvs.testalgorithms.mdil_ss.basemodel import MDILSS
 from ianvs.testalgorithms.mdil_ss.losses import distillation
 from ianvs.testalgorithms.mdil_ss.protocol import initialise_domain, training_mode
 from ianvs.testalgorithms.segmentation import SegmentationLearner
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.scenes import resting, segmentation
 
 

@@ -21,7 +21,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from ianvs.testalgorithms.slca.basemodel import SLCA
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 DECAY = 5e-4

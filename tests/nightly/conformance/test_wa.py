@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import ExemplarLearner
 from ianvs.testalgorithms.wa.basemodel import WA
 from tests.nightly.conformance.exemplars import Exemplars, features_of
-from tests.nightly.conformance.kit import Mutant
+from tests.nightly.conformance.harness import Mutant
 from tests.nightly.conformance.vision import vision
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ianvs.base.seeding import stream_seed
-from tests.nightly.conformance.kit import After, Check, Mutant, compared
+from tests.nightly.conformance.harness import After, Check, Mutant, compared
 from tests.unit.testalgorithms.exam_of_arrays import Data
 
 CLASSES, FEATURES, HIDDEN = 6, 8, 16

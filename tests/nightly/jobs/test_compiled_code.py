@@ -43,7 +43,9 @@ def test_what_a_case_has_compiled_another_finds(tmp_path: Path, monkeypatch: pyt
         monkeypatch.delenv(name, raising=False)
     job = "seeds: [0, 1]\njobs: 1"
     first, second = ianvs.run(
-        write_job(tmp_path, plugin=COMPILED, name="Compiled", hyperparameters="", testenv=TESTENV, job=job)
+        write_job(
+            tmp_path, engine="local", plugin=COMPILED, name="Compiled", hyperparameters="", testenv=TESTENV, job=job
+        )
     )
     assert (first.failure, second.failure) == (None, None)
     cold, warm = (one.remark.split(" ")[0] for one in (first, second))

@@ -15,7 +15,6 @@ from ianvs.exam.data.cache_entries import cache_entries
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import CaseStore
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import write_job
 
 FINETUNE = "from ianvs.testalgorithms.finetune.basemodel import Finetune\n"
@@ -135,7 +134,8 @@ def answers(folder, storage, source, name, more, dataset, scenario, job):
         testenv += f"\nscenario: {scenario}"
     score = "mIoU" if not scenario else "accuracy"
     written = write_job(
-        folder / storage, plugin=source, name=name, hyperparameters="", testenv=testenv, job=f"seeds: [0]\n{job}",
+        folder / storage,
+        engine="local", plugin=source, name=name, hyperparameters="", testenv=testenv, job=f"seeds: [0]\n{job}",
         sort_by=f"[{{{score}: descend}}]",
     )  # fmt: skip
     [found] = ianvs.run(written)
@@ -145,7 +145,7 @@ def answers(folder, storage, source, name, more, dataset, scenario, job):
     return found, [{key: (one.labels.tolist(), *map(str, one.extras)) for key, one in row.items()} for row in said]
 
 
-@pytest.mark.parametrize("case", family(CASES, ["built in", "inline", "stream"]))
+@pytest.mark.parametrize("case", CASES)
 def test_answers_and_scores_are_equal(tmp_path, case):
     source, name, more, make, scenario, job = CASES[case]
     dataset = make(tmp_path / "data")
@@ -163,7 +163,7 @@ def test_answers_and_scores_are_equal(tmp_path, case):
 def test_validate_decodes_a_sample_says_so_and_names_what_is_broken(tmp_path):
     dataset = folders_of_classes(tmp_path / "data").replace("STORAGE", "encoded")
     testenv = f"dataset: {dataset}\nscenario: {TWO}\nmetrics: [accuracy]"
-    job = write_job(tmp_path, testenv=testenv)
+    job = write_job(tmp_path, engine="local", testenv=testenv)
     said = io.StringIO()
     with redirect_stderr(said):
         assert main(["validate", str(job)]) == 0
@@ -183,7 +183,9 @@ def test_a_file_that_changes_while_cases_run_ends_them_with_a_message(tmp_path):
         "class Reads:", "class Reads:\n    def train(self, train_data):\n        self.seen = 1\n"
     )
     testenv = f"dataset: {dataset}\nscenario: {TWO}\nmetrics: [accuracy]"
-    job = write_job(tmp_path, plugin=changing, name="Reads", hyperparameters="", testenv=testenv, job="seeds: [0]")
+    job = write_job(
+        tmp_path, engine="local", plugin=changing, name="Reads", hyperparameters="", testenv=testenv, job="seeds: [0]"
+    )
 
     class Late(Listener):
         def started(self, case):

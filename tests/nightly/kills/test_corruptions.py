@@ -55,7 +55,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         "            raise RuntimeError\n"
         "        for label in",
     )
-    job = write_job(folder, plugin=plugin, testenv=TESTENV, hyperparameters="- bias: {values: [0]}")
+    job = write_job(folder, engine="local", plugin=plugin, testenv=TESTENV, hyperparameters="- bias: {values: [0]}")
     whole, half = folder / "whole", folder / "half"
     run(job, whole)
     flag.touch()

@@ -17,7 +17,7 @@ from tests.checkout import REGISTERED, Checkout
 from tests.edits import edited
 from tests.errors import errors_of
 from tests.jobs import write_job
-from tests.nightly.kubeedge import beside_ianvs, learning_toys
+from tests.nightly.kubeedge import beside_ianvs, learning_plugins
 
 WRITTEN = Path(__file__).with_name("ianvs_tables")  # by Ianvs: see beside_ianvs
 
@@ -59,11 +59,11 @@ def test_its_tables_are_equal_byte_for_byte_but_for_time_and_paths(toys: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(learning_toys.METRICS))
+@pytest.mark.parametrize("name", list(learning_plugins.METRICS))
 def test_tables_of_what_learns_in_rounds_are_equal_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    learning_toys.write(tmp_path)
+    learning_plugins.write(tmp_path)
     monkeypatch.chdir(tmp_path)
     job = tmp_path / f"{name}.yaml"
     job.write_text(edited(job.read_text(), "  rank:\n", "  rank:\n    style: ianvs\n"))

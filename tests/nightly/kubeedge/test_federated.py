@@ -21,9 +21,8 @@ from ianvs.kubeedge.yaml.settings import (
     ModelMetric,
 )
 from tests.errors import recorded
-from tests.families import family
 from tests.nightly.kubeedge.children import errors_in_child, other_sedna
-from tests.nightly.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin
+from tests.nightly.kubeedge.sample_plugins import ACCURACY, DIE, finish, killed, plugin
 
 # The weights are how often each class was seen and the sum of its values: nearest mean of files of numbers.
 CLIENT = (
@@ -115,7 +114,7 @@ def accuracy(folder: Path) -> MetricSpec:
     return MetricSpec("accuracy", Path(plugin(folder / "p", "accuracy", ACCURACY)))
 
 
-@pytest.mark.parametrize("another", family([False, True]), ids=["no sedna", "another sedna"])
+@pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_clients_train_in_order_and_client_0_answers(tmp_path, another):
     work = federated(tmp_path)
     sedna = other_sedna(tmp_path / "site") if another else None

@@ -13,9 +13,8 @@ from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.edits import edited
 from tests.errors import located
-from tests.families import family
 from tests.nightly.kubeedge.children import errors_in_child, other_sedna
-from tests.nightly.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin, samples
+from tests.nightly.kubeedge.sample_plugins import ACCURACY, DIE, finish, killed, plugin, samples
 
 # Knows words; what it does not know it answers with "?". Saves a zip, and only if the path says so.
 LEARNER = (
@@ -113,7 +112,7 @@ def naive() -> tuple[list[str], list[tuple[int, int]], list[float]]:
     return answers, [*record, (len(TEST), answers.count("?"))], scores
 
 
-@pytest.mark.parametrize("another", family([False, True]), ids=["no sedna", "another sedna"])
+@pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
     work = incremental(tmp_path)
     metrics = [MetricSpec("accuracy", tmp_path / "p" / "accuracy.py"), MetricSpec("samples_transfer_ratio")]

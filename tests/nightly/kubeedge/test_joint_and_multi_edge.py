@@ -14,7 +14,7 @@ from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings, LinkSpec
 from tests.errors import recorded
 from tests.nightly.kubeedge.children import errors_in_child, other_sedna
-from tests.nightly.kubeedge.toys import finish, plugin, samples
+from tests.nightly.kubeedge.sample_plugins import finish, plugin, samples
 
 # The edge knows short questions only. All notes go to one list that lives in the modules.
 MODULES = """

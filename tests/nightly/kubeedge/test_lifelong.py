@@ -13,9 +13,8 @@ from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.errors import recorded
-from tests.families import family
 from tests.nightly.kubeedge.children import errors_in_child, other_sedna
-from tests.nightly.kubeedge.toys import DIE, finish, killed, plugin
+from tests.nightly.kubeedge.sample_plugins import DIE, finish, killed, plugin
 
 # Keeps the last `capacity` words that it was taught: it forgets. A row of x is (picture, depth).
 LEARNER = (
@@ -149,7 +148,7 @@ def metrics(work: Work, result: str = "accuracy") -> list[MetricSpec]:
     return [MetricSpec(result, Path(work.modules[0].url)), *map(MetricSpec, METRICS)]
 
 
-@pytest.mark.parametrize("another", family([False, True]), ids=["no sedna", "another sedna"])
+@pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_no_inference_equals_a_naive_implementation(tmp_path, another):
     work = lifelong(tmp_path, "no-inference", "fwt_splitting")
     sedna = other_sedna(tmp_path / "site") if another else None

@@ -15,7 +15,7 @@ from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings
 from tests.errors import printed, recorded
 from tests.nightly.kubeedge.children import errors_in_child, in_child, other_sedna
-from tests.nightly.kubeedge.toys import DIE, finish, killed, metric, plugin, samples
+from tests.nightly.kubeedge.sample_plugins import DIE, finish, killed, metric, plugin, samples
 
 # Learns the words that its files hold, and answers by opening the files; of every tenth it says "none".
 READER = """

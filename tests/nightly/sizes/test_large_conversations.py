@@ -87,7 +87,8 @@ def write_talk(path: Path, count: int, seed: int) -> int:
 @pytest.mark.slow
 def test_a_corpus_of_20_mb_goes_from_files_to_the_page_in_1_gb(tmp_path):
     job = write_job(
-        tmp_path, plugin=PARROT, name="Parrot", hyperparameters="", testenv=TESTENV, job="seeds: [0]",
+        tmp_path,
+        engine="local", plugin=PARROT, name="Parrot", hyperparameters="", testenv=TESTENV, job="seeds: [0]",
         sort_by="[{ROUGE_L: descend}]",
     )  # fmt: skip
     size = sum(
@@ -109,7 +110,8 @@ def test_a_corpus_of_20_mb_goes_from_files_to_the_page_in_1_gb(tmp_path):
 def test_what_a_built_in_method_says_of_20_mb_before_training_takes_1_gb(tmp_path):
     pytest.importorskip("transformers")
     job = write_job(
-        tmp_path, plugin=PARROT, name="Parrot", hyperparameters="", testenv=TESTENV,
+        tmp_path,
+        engine="local", plugin=PARROT, name="Parrot", hyperparameters="", testenv=TESTENV,
         job="seeds: [0]\nlimits: {check_seconds: 900}", sort_by="[{ROUGE_L: descend}]",
     )  # fmt: skip
     (tmp_path / "algorithm.yaml").write_text(

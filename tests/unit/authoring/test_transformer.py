@@ -12,7 +12,7 @@ from ianvs.authoring.backbones import from_library, library_model
 from ianvs.authoring.networks import build_network, small_vit
 from ianvs.authoring.weight_files import fit
 from tests.errors import errors_of
-from tests.families import family
+from tests.marks import slow
 
 SIDE, HEADS = 32, 2
 SMALL = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": HEADS, "intermediate_size": 24}
@@ -274,7 +274,11 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("name, side, tensors, head, sample, shape", family(LAYOUTS), ids=[row[0] for row in LAYOUTS])
+@pytest.mark.parametrize(
+    "name, side, tensors, head, sample, shape",
+    [LAYOUTS[0], *(slow(*row) for row in LAYOUTS[1:])],
+    ids=[row[0] for row in LAYOUTS],
+)
 def test_a_state_dict_in_the_real_layout_fits(name, side, tensors, head, sample, shape):
     if "/" in name:
         pytest.importorskip("timm")

@@ -16,6 +16,7 @@ from ianvs.base.errors import DamagedError
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, TestCase
 from ianvs.store import CaseStore, StoredModule
 from ianvs.store.stored_score import score_record
+from tests.marks import slow
 
 
 def case(**changes: object) -> TestCase:
@@ -314,11 +315,14 @@ def test_a_damaged_file_is_named_and_nothing_of_it_is_used(store: CaseStore, nam
     assert len(store.complete_rounds("c1", thoroughly=True)) == (0 if name in ("rounds.json", "predictions.zip") else 3)
 
 
-def test_any_byte_of_the_predictions_that_changes_unnoticed_is_found_when_they_are_read(store: CaseStore) -> None:
+@pytest.mark.parametrize("step", [97, slow(13)])
+def test_any_byte_of_the_predictions_that_changes_unnoticed_is_found_when_they_are_read(
+    store: CaseStore, step: int
+) -> None:
     path = finished(store) / "predictions.zip"
     whole, stat = path.read_bytes(), path.stat()
     expected = contents(store)
-    for at in sorted({*range(0, len(whole), 13), *range(len(whole) - 100, len(whole))}):  # the directory is at the end
+    for at in sorted({*range(0, len(whole), step), *range(len(whole) - 100, len(whole), step // 10)}):  # its directory
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         assert store.state("c1", thoroughly=True).damaged == ("predictions.zip",)

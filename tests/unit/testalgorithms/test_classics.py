@@ -11,7 +11,7 @@ from ianvs.testalgorithms.mas.basemodel import MAS
 from ianvs.testalgorithms.mir.basemodel import MIR
 from ianvs.testalgorithms.rwalk.basemodel import RWalk
 from ianvs.testalgorithms.wa.basemodel import WA
-from tests.families import family
+from tests.marks import slow
 from tests.unit.testalgorithms.exam_of_arrays import Data, Exam, digits, examine, pictures, teach
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
@@ -124,7 +124,7 @@ def permuted():
     return Exam(shuffled(train), shuffled(test), [tuple(range(10))] * 3, 10)
 
 
-@pytest.mark.parametrize("cls", family([MAS, RWalk]))
+@pytest.mark.parametrize("cls", [MAS, slow(RWalk)])
 def test_importance_keeps_what_fine_tuning_forgets(cls):
     longer = {**SHORT, "epochs": 5}
     held = examine(cls(**longer), permuted(), seed=0)[0]
@@ -136,7 +136,7 @@ def test_importance_keeps_what_fine_tuning_forgets(cls):
 # All with a memory.
 
 
-@pytest.mark.parametrize("cls", family([ERACE, MIR, ICaRL, WA, LUCIR]))
+@pytest.mark.parametrize("cls", [ERACE, *map(slow, (MIR, ICaRL, WA, LUCIR))])
 def test_methods_with_a_memory_forget_far_less_than_fine_tuning(cls):
     learner = cls(capacity=200, **{**SHORT, "epochs": 8})
     assert examine(learner, digits(), seed=0)[0][-1].mean() > 0.8  # fine-tuning ends at 0.2

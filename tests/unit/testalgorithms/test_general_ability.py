@@ -10,7 +10,7 @@ import torch
 
 import ianvs
 from tests.errors import errors_of
-from tests.unit.testalgorithms.talks import FIRST, SECOND, SIZE, taught
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, SIZE, taught
 
 pytest.importorskip("transformers")
 pytest.importorskip("lm_eval")

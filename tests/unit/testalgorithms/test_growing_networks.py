@@ -7,7 +7,7 @@ import torch
 from ianvs.testalgorithms.bic.basemodel import BiC
 from ianvs.testalgorithms.dynamic_er.basemodel import DynamicER
 from ianvs.testalgorithms.foster.basemodel import FOSTER
-from tests.families import family
+from tests.marks import slow
 from tests.unit.testalgorithms.exam_of_arrays import Data, digits, examine, pictures, teach
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
@@ -111,7 +111,7 @@ def test_they_take_an_exam_that_tells_the_task(cls):
     assert np.mean(right) > 0.9
 
 
-@pytest.mark.parametrize("cls", family(METHODS))
+@pytest.mark.parametrize("cls", [BiC, slow(DynamicER), slow(FOSTER)])
 def test_they_forget_far_less_than_fine_tuning(cls):
     learner = cls(capacity=200, **{**SHORT, "epochs": 8})
     assert examine(learner, digits(), seed=0)[0][-1].mean() > 0.8  # fine-tuning ends at 0.2

@@ -26,7 +26,7 @@ from transformers import (
 
 from ianvs.testalgorithms.language import LanguageLearner
 from tests.errors import errors_of
-from tests.unit.testalgorithms.talks import FIRST, SECOND, asked, taught
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, asked, taught
 from tests.unit.testalgorithms.tiny_folders import SIZES, write
 
 LORA = {"tuning": "lora", "lora_r": 2, "lora_alpha": 4, "max_new_tokens": 6, "batch_size": 3, "epochs": 2}

@@ -9,7 +9,7 @@ from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.conversation import conversations_of
 from ianvs.testalgorithms.language.generation import Replying, generate, reply
 from tests.errors import errors_of
-from tests.unit.testalgorithms.talks import FIRST, SIZE, asked, talks, taught
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SIZE, asked, talks, taught
 
 
 @pytest.fixture(scope="module")

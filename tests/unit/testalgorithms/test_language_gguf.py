@@ -18,7 +18,7 @@ from ianvs.testalgorithms.language import LanguageLearner, model_places
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from tests.errors import errors_of
 from tests.packages import install
-from tests.unit.testalgorithms.talks import FIRST, SECOND, asked, taught
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, asked, taught
 
 HEADS, WIDTH, LAYERS = 2, 32, 2
 CHATML = (

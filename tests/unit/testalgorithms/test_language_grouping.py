@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 
 from ianvs.testalgorithms.language.cia.basemodel import CIA
 from ianvs.testalgorithms.language.grouping import Codebook
-from tests.unit.testalgorithms.talks import SIZE, asked, talks, taught, weights_of
+from tests.unit.testalgorithms.conversation_fixtures import SIZE, asked, talks, taught, weights_of
 
 WORDS = ["answer", "with", "the", "letter", "choice", "single", "word", "box", "region", "question", "and", "in", "a"]
 

@@ -34,8 +34,7 @@ from ianvs.testalgorithms.language.replay.basemodel import Replay
 from ianvs.testalgorithms.language.sequential.basemodel import Sequential
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from tests.errors import errors_of, printed
-from tests.families import family
-from tests.unit.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, asked, talks, taught, weights_of
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, SIZE, Talks, asked, talks, taught, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
 
@@ -101,7 +100,7 @@ def test_a_round_of_which_no_reply_fits_is_refused():
     assert errors_of(taught, LanguageLearner(**SIZE, max_length=5), (FIRST,)) == [("refused-arguments", "")]
 
 
-@pytest.mark.parametrize("method", family(METHODS, 3), ids=lambda method: method.__name__)
+@pytest.mark.parametrize("method", [Sequential, LwF, CIA])
 def test_a_prompt_that_is_too_long_is_skipped_and_a_reply_cut_which_is_remarked(method, tmp_path):
     long = talks((None, [("Who is mayor? " * 40, "Ada")]), (None, [("Who is mayor?", "Ada Berg " * 40)]))
     both = Talks(np.concatenate([FIRST.x, long.x]), np.concatenate([FIRST.y, long.y]))

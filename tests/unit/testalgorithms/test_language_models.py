@@ -18,7 +18,7 @@ from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from ianvs.testalgorithms.language.tuning_loop import warm_cosine
 from tests.errors import errors_of
-from tests.unit.testalgorithms.talks import FIRST, SECOND, SIZE, asked, taught
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, SIZE, asked, taught
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
 

@@ -13,7 +13,7 @@ from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.olora.basemodel import OLoRA
 from ianvs.testalgorithms.language.served import digest_of_weights, require_servable
 from tests.errors import errors_of
-from tests.unit.testalgorithms.talks import FIRST, SIZE, asked, taught
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SIZE, asked, taught
 
 OPTIONS = {"base_model": "org/model", "tuning": "lora"}
 

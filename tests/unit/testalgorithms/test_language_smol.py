@@ -10,7 +10,7 @@ import pytest
 import ianvs
 from ianvs.base.package import CONFIGS, find_gguf
 from tests.edits import edited
-from tests.unit.testalgorithms.talks import Talks, talks
+from tests.unit.testalgorithms.conversation_fixtures import Talks, talks
 
 pytest.importorskip("gguf")
 pytest.importorskip("peft")

@@ -14,7 +14,7 @@ from ianvs.testalgorithms.language.conversation import conversations_of
 from ianvs.testalgorithms.language.ewc.basemodel import EWC
 from ianvs.testalgorithms.language.tuning_loop import warm_cosine
 from tests.errors import errors_of
-from tests.unit.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, taught, weights_of
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, SIZE, Talks, taught, weights_of
 
 ADAPTED = {"tuning": "lora", "lora_r": 4}
 

@@ -6,7 +6,7 @@ import torch
 
 from tests.contract.methods.test_every_scenario import chunks, context, flat, in_tasks, pretrained
 from tests.errors import errors_of
-from tests.families import family
+from tests.marks import slow
 from tests.nightly.conformance.every_method import few_digits, method
 from tests.unit.testalgorithms.exam_of_arrays import Data, digits, teach
 
@@ -61,7 +61,7 @@ def test_it_learns_two_rounds_on_a_transformer_of_timm_and_goes_on_after_loading
     np.testing.assert_array_equal(*(one.probabilities(x, **asked) for one in (learner, resumed)))
 
 
-@pytest.mark.parametrize("name", family(["aper", "ranpac", "ease", "mos", "sd-lora", "inflora"], 2))
+@pytest.mark.parametrize("name", ["aper", "ease", *map(slow, ("ranpac", "mos", "sd-lora", "inflora"))])
 def test_of_a_frozen_transformer_only_what_is_new_is_stored(name, tmp_path):
     pytest.importorskip("timm")
     from timm import create_model

@@ -12,7 +12,7 @@ from ianvs.testalgorithms.inflora.key_value import attention_inputs
 from ianvs.testalgorithms.l2p.basemodel import L2P
 from tests.contract.methods.test_every_scenario import chunks, context, flat, in_tasks, pretrained
 from tests.errors import errors_of, printed
-from tests.families import family
+from tests.marks import slow
 from tests.unit.testalgorithms.exam_of_arrays import Data, digits, teach
 
 SHORT = {"epochs": 2, "batch_size": 64, "learning_rate": 0.003, "optimizer": "adam"}
@@ -22,7 +22,7 @@ METHODS = {
     "coda-prompt": lambda **more: CODAPrompt(**{"per_round": 3, "length": 4, **SHORT, **more}),
     "inflora": lambda **more: InfLoRA(**{"rank": 3, **SHORT, **more}),
 }
-each_of_them = pytest.mark.parametrize("make", family(METHODS.values()), ids=METHODS)
+each_of_them = pytest.mark.parametrize("make", [METHODS["l2p"], *map(slow, [*METHODS.values()][1:])], ids=METHODS)
 
 
 def small(rounds=3):
@@ -128,7 +128,7 @@ def test_it_takes_continual_pre_training(make):
 
 # Prompts.
 
-prompting = pytest.mark.parametrize("make", family([METHODS[name] for name in ("l2p", "dualprompt", "coda-prompt")]))
+prompting = pytest.mark.parametrize("make", [METHODS["l2p"], slow(METHODS["dualprompt"]), slow(METHODS["coda-prompt"])])
 
 
 @prompting
@@ -204,7 +204,7 @@ def test_a_block_that_is_not_there_is_refused_before_anything_is_trained(name, o
 
 
 @prompting
-@pytest.mark.parametrize("network", family(["timm/test_vit", "timm/vit_tiny_patch16_224"]))
+@pytest.mark.parametrize("network", ["timm/test_vit", slow("timm/vit_tiny_patch16_224")])
 def test_a_round_on_a_transformer_of_timm_trains_prompts_and_head_alone_and_goes_on_after_loading(
     make, network, tmp_path
 ):

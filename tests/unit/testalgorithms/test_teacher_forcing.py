@@ -12,7 +12,7 @@ from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.cia.basemodel import CIA
 from ianvs.testalgorithms.language.conversation import Encoded, conversations_of
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
-from tests.unit.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, asked, talks, taught
+from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, SIZE, Talks, asked, talks, taught
 
 BOTH = Talks(np.concatenate([FIRST.x, SECOND.x]), np.concatenate([FIRST.y, SECOND.y]))
 

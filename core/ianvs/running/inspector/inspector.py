@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.interpreters.lock import lock_of
-from ianvs.processes.isolated import Isolated, Unanswered
+from ianvs.processes.isolated import InThisProcess, Isolated, Unanswered
 from ianvs.running.inspector.facts import (
     Answer,
     ParadigmFacts,
@@ -38,12 +38,16 @@ class Inspector:
 
     Metrics have a process of their own. What a file tells is kept in the
     workspace's cache by the digest of its source, and what it fails to tell in here. A file that ends its process, or
-    never ends, is asked no more, and the others go on in a new one. engine: for `Isolated`.
+    never ends, is asked no more, and the others go on in a new one. engine: for `Isolated`. inline: import files in
+    this process, as the job's cases will.
     """
 
-    def __init__(self, job: JobSpec, engine: Callable[[], Engine | None] = lambda: None) -> None:
+    def __init__(
+        self, job: JobSpec, engine: Callable[[], Engine | None] = lambda: None, *, inline: bool = False
+    ) -> None:
         self._job, self._seconds, self._engine = job, job.limits.check_seconds, engine
         self._known: dict[Path, Answer | str] = {}
+        self._here = InThisProcess() if inline else None
         self._processes: dict[bool, Isolated] = {}  # that of plugins and paradigms, that of metrics
 
     def close(self) -> None:
@@ -137,7 +141,9 @@ class Inspector:
             self._known[file] = found
         return self._known[file]
 
-    def _process(self, of_plugins: bool = True) -> Isolated:
+    def _process(self, of_plugins: bool = True) -> Isolated | InThisProcess:
+        if self._here is not None:
+            return self._here
         if of_plugins not in self._processes:
             environment = thread_limits(self._job.threads)
             if of_plugins and self._job.device == "cpu":

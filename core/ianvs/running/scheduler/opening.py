@@ -22,7 +22,7 @@ from ianvs.plugins.local_imports import imported_by
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import local_files
 from ianvs.plugins.value_types import type_problems
-from ianvs.processes.engines import Engine, LocalEngine, Workload
+from ianvs.processes.engines import Engine, InlineEngine, LocalEngine, Workload
 from ianvs.running.scheduler.slots import visible_gpus
 
 ENTRY_POINTS = "ianvs.engines"
@@ -60,6 +60,11 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
         )
     options = ModuleSpec("engine", what, None, constants=spec.options, places=spec.places)
     return [*problems, *type_problems(options, takes, spec.place)]
+
+
+def runs_inline(job: JobSpec) -> bool:
+    """Whether the job asks for everything in this process."""
+    return job.engine.name == "inline" and job.engine.url is None
 
 
 def engine_class(job: JobSpec) -> type[Engine]:
@@ -124,11 +129,11 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
 
 def makes_checks(engine: Engine, job: JobSpec) -> bool:
     """Whether exams are built by the job's `engine`, and not by processes of this machine."""
-    return engine.isolates and (isinstance(engine, LocalEngine) or job.engine.checks == "there")
+    return isinstance(engine, LocalEngine | InlineEngine) or (engine.isolates and job.engine.checks == "there")
 
 
 def open_checker(job: JobSpec, *, opened: bool = False) -> Engine:
-    """For building exams beside a job that runs nothing, or runs elsewhere, or in this very process.
+    """For building exams beside a job that runs nothing, or runs elsewhere.
 
     opened: whether the job's engine is open already; else it is opened, and says what it can't do.
     """

@@ -2,7 +2,7 @@
 
 What is cheap comes first. A check that stands on others is made only where these have found nothing; all others are
 made, so that a user hears of everything at once. `plan`, `report` and the like make those of FILES alone. Nothing is
-trained, and no code of an author runs in this process.
+trained, and no code of an author runs in this process, unless the job asks for `engine: inline`.
 """
 
 import tempfile

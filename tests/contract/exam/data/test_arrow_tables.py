@@ -16,9 +16,8 @@ from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.sources import read_parts
 from tests.errors import located, raised, recorded
-from tests.families import family
 
-pytestmark = pytest.mark.usefixtures("in_own_folder")
+pytestmark = pytest.mark.usefixtures("in_own_folder", "functions_in_forks")
 
 arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -198,7 +197,7 @@ LACKS = {
 }
 
 
-@pytest.mark.parametrize(("columns", "settings", "code", "place"), family(LACKS.values(), 4), ids=LACKS)
+@pytest.mark.parametrize(("columns", "settings", "code", "place"), LACKS.values(), ids=LACKS)
 def test_what_a_table_lacks_is_told_with_its_row_and_a_remedy(tmp_path, columns, settings, code, place):
     parquet.write_table(table(**columns), tmp_path / "t.parquet")
     assert refusal(files_spec(tmp_path / "t.parquet", **settings), tmp_path / "cache") == [(code, place)]
@@ -282,7 +281,7 @@ RETURNED = {
 }
 
 
-@pytest.mark.parametrize(("source", "code"), family(RETURNED.values(), 2), ids=RETURNED)
+@pytest.mark.parametrize(("source", "code"), RETURNED.values(), ids=RETURNED)
 def test_what_a_function_returns_is_refused_by_name(tmp_path, source, code):
     assert refusal(authored(tmp_path, body(source)), tmp_path / "cache") == [(code, "mine.py:4:1")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from textwrap import dedent
@@ -16,12 +17,12 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
 from ianvs.exam.data.fingerprint import read_memo
 from ianvs.exam.data.returned import store_returned
+from ianvs.processes.isolated import ask_isolated
 from tests.edits import edited
 from tests.errors import Found, errors_of, recorded
-from tests.families import family
 from tests.unit.exam.data.pictures import write_picture
 
-pytestmark = pytest.mark.usefixtures("in_own_folder")
+pytestmark = pytest.mark.usefixtures("in_own_folder", "functions_in_forks")
 
 ARRAYS = """
     import numpy as np
@@ -260,7 +261,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize(("part", "code"), family(PARTS.values()), ids=PARTS)
+@pytest.mark.parametrize(("part", "code"), PARTS.values(), ids=PARTS)
 def test_what_is_wrong_with_samples_names_the_line_of_the_function(tmp_path, part, code):
     (first, *_) = refusals(tmp_path, f"def mine():\n    part = {part}\n    return part, part\n")
     assert first == (code, "mine.py:1:1")
@@ -323,14 +324,16 @@ def test_an_error_of_the_function_is_told_with_its_line(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_function_that_ends_its_process_or_never_ends(tmp_path):
+def test_a_function_that_ends_its_process_or_never_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", ask_isolated)
     assert refusals(tmp_path, "import os\n\ndef mine():\n    os._exit(3)\n") == [("failed-plugin", "testenv.yaml:2:9")]
     errors = refusals(tmp_path, "def mine():\n    while True: pass\n", seconds=3)
     assert errors == [("failed-plugin", "testenv.yaml:2:9")]
     assert list((tmp_path / "cache" / "authored").glob("*.new")) == []
 
 
-def test_it_runs_in_another_process_and_may_print_and_import_what_lies_beside_it(tmp_path):
+def test_it_runs_in_another_process_and_may_print_and_import_what_lies_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", ask_isolated)
     written(tmp_path, "import os\nLABEL = str(os.getpid())\n", "beside.py")
     source = """
         from beside import LABEL

@@ -10,8 +10,9 @@ import yaml
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
-from tests.families import family
 from tests.unit.exam.data.pictures import write_picture
+
+pytestmark = pytest.mark.usefixtures("functions_in_forks")
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "add_a_dataset.md").read_text()
@@ -22,15 +23,12 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize(
     ("name", "kind", "shape", "classes"),
-    family(
-        [
-            ("shapes", "classification", (80, 16, 16, 1), ("circle", "square")),
-            ("photos", "classification", (4, 6, 5, 3), ("cat", "dog")),
-            ("fake", "classification", (50, 8, 8, 3), ("0", "1", "2", "3", "4")),
-            ("capitals", "conversation", (4,), ()),
-        ],
-        2,
-    ),
+    [
+        ("shapes", "classification", (80, 16, 16, 1), ("circle", "square")),
+        ("photos", "classification", (4, 6, 5, 3), ("cat", "dog")),
+        ("fake", "classification", (50, 8, 8, 3), ("0", "1", "2", "3", "4")),
+        ("capitals", "conversation", (4,), ()),
+    ],
 )
 def test_each_function_of_the_page_is_a_dataset(tmp_path, name, kind, shape, classes):
     for number in range(8):

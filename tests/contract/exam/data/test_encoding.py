@@ -121,6 +121,7 @@ benchmarkingjob:
     type: algorithms
     algorithms: [{name: slda, url: ./slda.yaml}, {name: finetune, url: ./finetune.yaml}]
   rank: {sort_by: [{accuracy: descend}]}
+  engine: inline
 """
 TESTENV = """
 testenv:

@@ -31,7 +31,7 @@ SAID = np.array([[0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 1, 0]])  # after three round
 
 
 def inspected(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[ValidationError]]:
-    with closing(Inspector(load_job(write_job(folder)))) as inspector:
+    with closing(Inspector(load_job(write_job(folder)), inline=True)) as inspector:
         return inspector.metrics(specs)
 
 

@@ -19,7 +19,6 @@ from ianvs.processes.engines.ray.ray_files import gather_code, relocate
 from ianvs.running.scheduler.opening import authors_files
 from tests.documents import python_of
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import write_job
 from tests.packages import install
 from tests.unit.exam.scenarios.small_datasets import dataset_of, texts
@@ -87,29 +86,26 @@ def test_validate_tells_what_is_wrong_with_options(tmp_path: Path, options: str,
 
 @pytest.mark.parametrize(
     ("name", "code", "expected"),
-    family(
-        [
-            ("ByBrightnes", DOCUMENTED, "mine.py has no 'ByBrightnes'. Did you mean 'ByBrightness'?"),
-            ("ByBrightness", edited(DOCUMENTED, "import numpy", "import nompy"), "mine.py:5: ModuleNotFoundError"),
-            ("np", DOCUMENTED, "'np' is no subclass of ianvs.exam.scenarios.Scenario."),
-            (
-                "ByBrightness",
-                edited(DOCUMENTED, "np.argsort", "np.argsorts"),
-                "mine.py:36: AttributeError: module 'numpy' has no attribute 'argsorts'",
-            ),
-            (
-                "ByBrightness",
-                edited(DOCUMENTED, "return Exam(", "print("),
-                "build() gives NoneType, not an ianvs.",
-            ),
-            (
-                "ByBrightness",
-                edited(DOCUMENTED, "part[: self.tested_on], classes", "part + 1, classes"),
-                "what ByBrightness builds is no exam: round",
-            ),
-        ],
-        2,
-    ),
+    [
+        ("ByBrightnes", DOCUMENTED, "mine.py has no 'ByBrightnes'. Did you mean 'ByBrightness'?"),
+        ("ByBrightness", edited(DOCUMENTED, "import numpy", "import nompy"), "mine.py:5: ModuleNotFoundError"),
+        ("np", DOCUMENTED, "'np' is no subclass of ianvs.exam.scenarios.Scenario."),
+        (
+            "ByBrightness",
+            edited(DOCUMENTED, "np.argsort", "np.argsorts"),
+            "mine.py:36: AttributeError: module 'numpy' has no attribute 'argsorts'",
+        ),
+        (
+            "ByBrightness",
+            edited(DOCUMENTED, "return Exam(", "print("),
+            "build() gives NoneType, not an ianvs.",
+        ),
+        (
+            "ByBrightness",
+            edited(DOCUMENTED, "part[: self.tested_on], classes", "part + 1, classes"),
+            "what ByBrightness builds is no exam: round",
+        ),
+    ],
 )
 def test_validate_tells_what_is_wrong_with_the_code(tmp_path: Path, name: str, code: str, expected: str) -> None:
     [problem] = refusals(job(tmp_path, ", rounds: 4", code, name))

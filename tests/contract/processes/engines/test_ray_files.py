@@ -105,7 +105,7 @@ def test_a_link_out_of_the_folder_is_left_behind(tmp_path: Path) -> None:
 def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     write(tmp_path, {"mine.py": b"def mine(y_true, y_pred): return 1"})
     job = load_job(write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}")))
-    planned = next(iter(plan := make_plan(job, Inspector(job))))
+    planned = next(iter(plan := make_plan(job, Inspector(job, inline=True))))
     request = case_request(plan, planned.case, planned.algorithm, {}, keep_code(plan))
     moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/authors/0/mine.py")})
     assert moved.workspace == Path("/node/ws")

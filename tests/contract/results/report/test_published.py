@@ -149,7 +149,7 @@ def with_published(path: Path, published: str) -> Path:
 def test_a_job_carries_it_through_run_and_load_and_it_is_no_part_of_a_case(tmp_path: Path) -> None:
     bare = write_job(tmp_path, hyperparameters="", job="engine: inline")
     job = ianvs.validate(bare)
-    before = [case.id for case, _ in make_plan(job, Inspector(job)).cases()]
+    before = [case.id for case, _ in make_plan(job, Inspector(job, inline=True)).cases()]
     path = with_published(bare, f"{{accuracy: {{mean: 20, std: 1, n: 3, unit: percent, source: '{TABLE}'}}}}")
     ran = ianvs.run(path)
     assert [result.case.id for result in ran] == before

@@ -33,8 +33,8 @@ errors.higher_is_better = False
 EXAM = "dataset: {name: digits}\nscenario: {name: CIL, rounds: 2}\nmetrics: [{name: errors, url: ./errors.py}]"
 
 
-def metric_facts(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[ValidationError]]:
-    with inspector(folder) as opened:
+def metric_facts(folder: Path, specs: list[MetricSpec], *, inline: bool = True) -> list[Metric | list[ValidationError]]:
+    with inspector(folder, inline=inline) as opened:
         return opened.metrics(specs)
 
 
@@ -46,7 +46,8 @@ def spec_of(folder: Path, source: str, name: str = "errors", **more: object) -> 
 
 def test_a_run_and_its_report_keep_the_authors_code_out_of_this_process(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    job = write_job(tmp_path, testenv=EXAM, hyperparameters="", job="seeds: [0]", sort_by="[{errors: ascend}]")
+    settings = {"hyperparameters": "", "job": "seeds: [0]", "sort_by": "[{errors: ascend}]", "engine": "local"}
+    job = write_job(tmp_path, testenv=EXAM, **settings)
     (tmp_path / "errors.py").write_text(ERRORS.format(trace=str(trace)))
     [found] = ianvs.run(job)
     assert found.metrics["errors"] == pytest.approx(found.matrices["errors"].values[-1].mean())
@@ -84,13 +85,14 @@ def test_what_is_wrong_with_a_metric_stands_at_its_place(
     tmp_path: Path, source: str, more: dict[str, object], code: str
 ) -> None:
     good = spec_of(tmp_path, "def good(a, b): ...", "good")
-    first, [problem] = metric_facts(tmp_path, [good, spec_of(tmp_path, source, **more)])
+    inline = "_exit" not in source
+    first, [problem] = metric_facts(tmp_path, [good, spec_of(tmp_path, source, **more)], inline=inline)
     assert isinstance(first, Metric)  # whatever the other does
     assert recorded([problem]) == [(code, "testenv.yaml:7:5")]
 
 
 def test_a_metric_that_ends_its_process_is_a_problem_of_the_job(tmp_path: Path) -> None:
-    job = write_job(tmp_path, testenv=EXAM, sort_by="[{errors: ascend}]")
+    job = write_job(tmp_path, testenv=EXAM, sort_by="[{errors: ascend}]", engine="local")
     (tmp_path / "errors.py").write_text("import os; os._exit(3)")
     with pytest.raises(ConfigError) as caught:
         ianvs.plan(job)

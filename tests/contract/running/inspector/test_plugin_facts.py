@@ -36,14 +36,16 @@ class Bound(Plain):
 """
 
 
-def plugin_facts(folder: Path, plugins: list[tuple[str | None, str]]) -> list[PluginFacts | None]:
+def plugin_facts(
+    folder: Path, plugins: list[tuple[str | None, str]], *, inline: bool = True
+) -> list[PluginFacts | None]:
     modules = [ModuleSpec("basemodel", name, url) for url, name in plugins]
     paradigm = ParadigmSpec("incrementallearning")
     asked = [
         (AlgorithmSpec(name="x", file=folder / "x.yaml", paradigm=paradigm, modules=(module,)), module)
         for module in modules
     ]
-    with inspector(folder) as opened:
+    with inspector(folder, inline=inline) as opened:
         return opened.plugins(asked)
 
 
@@ -87,7 +89,7 @@ def test_facts_are_found_out_once_and_by_another_process(tmp_path: Path) -> None
     note = f"import os; print(os.getpid(), file=open({str(trace)!r}, 'a'))\n"
     (tmp_path / "plugin.py").write_text(note + PLUGIN)
     for _ in range(2):
-        plugin_facts(tmp_path, [(str(tmp_path / "plugin.py"), "Plain")])
+        plugin_facts(tmp_path, [(str(tmp_path / "plugin.py"), "Plain")], inline=False)
     [pid] = trace.read_text().split()
     assert int(pid) != os.getpid()
 
@@ -99,6 +101,6 @@ def test_plugins_are_found_where_this_process_would_find_them(tmp_path: Path, mo
     (tmp_path / "core" / "__init__.py").write_text("raise RuntimeError('not this one')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "modules")])
-    [found] = plugin_facts(tmp_path, [("only_there", "Plain")])
+    [found] = plugin_facts(tmp_path, [("only_there", "Plain")], inline=False)
     assert found is not None
     assert (found.bound, plain(found)) == (False, ("only_there", "Plain", ("width",)))

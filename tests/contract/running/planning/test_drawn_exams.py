@@ -16,8 +16,8 @@ from ianvs.exam.scenarios.drawn import drawn_by, seeds_of_case
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.errors import errors_of, printed
-from tests.families import family
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 OWN = """
 dataset: {name: digits}
@@ -121,17 +121,14 @@ def test_nothing_changes_for_an_exam_that_all_seeds_share(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "scenario",
-    family(
-        [
-            "{name: domain-incremental, permutation: true, rounds: 2, seed: case}",
-            "{name: domain-incremental, rotation: {random: 2}, seed: case}",
-            "{name: domain-incremental, class_groups: 5, order_seed: case}",
-            "{name: task-incremental, rounds: 5, order_seed: case}",
-            "{name: blurred-boundary, rounds: 5, seed: case}",
-            "{name: class-incremental, rounds: 5, modifiers: {few_shot: 5, seed: case}}",
-        ],
-        2,
-    ),
+    [
+        "{name: domain-incremental, permutation: true, rounds: 2, seed: case}",
+        slow("{name: domain-incremental, rotation: {random: 2}, seed: case}"),
+        slow("{name: domain-incremental, class_groups: 5, order_seed: case}"),
+        slow("{name: task-incremental, rounds: 5, order_seed: case}"),
+        slow("{name: blurred-boundary, rounds: 5, seed: case}"),
+        "{name: class-incremental, rounds: 5, modifiers: {few_shot: 5, seed: case}}",
+    ],
 )
 def test_whatever_a_scenario_draws_may_be_drawn_for_each_seed(tmp_path: Path, scenario: str) -> None:
     testenv = f"dataset: {{name: digits}}\nscenario: {scenario}\nmetrics: [accuracy]"

@@ -28,7 +28,7 @@ def planned(folder: Path) -> Plan:
     (folder / "helper.py").write_text("X = 0\n")
     exam = edited(TESTENV, "{name: BWT}", "{name: mine, url: ./metrics/mine.py}")
     job = load_job(write_job(folder, plugin=f"import helper\n{MAJORITY}", testenv=exam))
-    return make_plan(job, Inspector(job))
+    return make_plan(job, Inspector(job, inline=True))
 
 
 def test_the_bytes_of_all_local_files_come_back_by_their_paths(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_our_own_files_are_not_kept(tmp_path: Path) -> None:
         f"algorithm:\n  paradigm_type: incrementallearning\n  modules:\n    {module}\n"
     )
     job = load_job(path)
-    assert keep_code(make_plan(job, Inspector(job))) == ()
+    assert keep_code(make_plan(job, Inspector(job, inline=True))) == ()
 
 
 def test_a_metric_that_a_learner_rewrites_scores_as_it_was_planned(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_metric_that_a_learner_rewrites_scores_as_it_was_planned(tmp_path: Pat
     exam = edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}")
     path = write_job(tmp_path, plugin=plugin, testenv=exam, hyperparameters="", job="seeds: [0]")
     job = load_job(path)
-    [key] = [key for spec, key in make_plan(job, Inspector(job)).scores[0] if spec.name == "mine"]
+    [key] = [key for spec, key in make_plan(job, Inspector(job, inline=True)).scores[0] if spec.name == "mine"]
     [found] = ianvs.run(path)
     assert "return 1.0" in (tmp_path / "mine.py").read_text()
     stored = CaseStore(tmp_path / "ws").score(found.case.id, key)

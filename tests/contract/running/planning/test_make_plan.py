@@ -33,7 +33,7 @@ GATE = "model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>=
 
 
 def plan_for(job: JobSpec) -> Plan:
-    with closing(Inspector(job)) as inspector:
+    with closing(Inspector(job, inline=True)) as inspector:
         return make_plan(job, inspector)
 
 
@@ -443,7 +443,7 @@ def test_a_case_of_another_exam_is_no_predecessor(tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     other.write_text(edited((tmp_path / "testenv.yaml").read_text(), "rounds: 2", "rounds: 5"))
     both = edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]")
-    path.write_text(edited(both, "[0, 1]", "[0]", "seeds: [0]", "seeds: [0]\n  engine: inline"))
+    path.write_text(edited(both, "[0, 1]", "[0]"))
     ianvs.run(path, limit=2)
     before = list(plan_for(load_job(path)))
     assert [one.state for one in before] == ["finished", "finished", "new", "new"]

@@ -10,7 +10,7 @@ import pytest
 import ianvs
 from ianvs.cli import main
 from ianvs.config import load_job
-from ianvs.processes.engines import LocalEngine, Workload
+from ianvs.processes.engines import InlineEngine, LocalEngine, Workload
 from ianvs.running.scheduler.opening import authors_files, engine_problems, open_checker, open_engine
 from tests.edits import edited
 from tests.errors import Found, errors_of, recorded
@@ -105,11 +105,11 @@ def test_an_engine_that_can_not_be_opened_is_told_with_its_line(tmp_path: Path) 
     assert errors_of(ianvs.run, path) == [("invalid-engine", "")]
 
 
-def test_authors_code_is_looked_at_in_another_process_whatever_the_engine(tmp_path: Path) -> None:
-    for engine in ("inline", "local"):
+def test_exams_are_built_in_another_process_unless_everything_is_to_happen_in_this_one(tmp_path: Path) -> None:
+    for engine, kind in (("inline", InlineEngine), ("local", LocalEngine)):
         checker = open_checker(load_job(job(tmp_path, engine)))
         checker.close()
-        assert isinstance(checker, LocalEngine)
+        assert isinstance(checker, kind)
 
 
 def test_a_local_engine_has_no_more_slots_than_tasks() -> None:

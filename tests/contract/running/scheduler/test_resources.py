@@ -46,9 +46,10 @@ def test_cores_are_counted_and_jobs_are_the_most() -> None:
     assert [slots.take(), slots.take(), slots.take()] == [Slot(), Slot(), None]
 
 
-def mixed_job(folder: Path, resources: str, extra: str = "", plugin: str = MAJORITY) -> Path:
+def mixed_job(folder: Path, resources: str, extra: str = "", plugin: str = MAJORITY, engine: str = "inline") -> Path:
     """Two algorithms; `resources` are those of the second."""
-    path = write_job(folder, plugin=plugin, hyperparameters="- bias: {values: [0]}", job=f"seeds: [0, 1]\n{extra}")
+    settings = {"hyperparameters": "- bias: {values: [0]}", "job": f"seeds: [0, 1]\n{extra}", "engine": engine}
+    path = write_job(folder, plugin=plugin, **settings)
     [first] = [one for one in folder.glob("*.yaml") if "algorithm:" in one.read_text().splitlines()[0]]
     (folder / "second.yaml").write_text(first.read_text().replace("[0]", "[1]") + f"\n  resources: {resources}\n")
     said = path.read_text()
@@ -77,7 +78,7 @@ class Told(Listener):
 
 @pytest.mark.slow
 def test_who_needs_more_than_is_left_waits_and_that_is_seen(tmp_path: Path) -> None:
-    path, told = mixed_job(tmp_path, "{cpus: 3}", "jobs: 4"), Told()
+    path, told = mixed_job(tmp_path, "{cpus: 3}", "jobs: 4", engine="local"), Told()
     results = ianvs.run(path, listener=told)
     assert [found.status for found in results] == ["finished"] * 4
     assert {said.partition(":")[0] for said in told.waited} == {"second_majority"}
@@ -88,7 +89,8 @@ def test_who_needs_more_than_is_left_waits_and_that_is_seen(tmp_path: Path) -> N
 
 def test_one_case_may_take_what_the_job_wants_at_a_time(tmp_path: Path) -> None:
     cores = len(os.sched_getaffinity(0)) + 2
-    results = ianvs.run(mixed_job(tmp_path, f"{{cpus: {cores}}}", f"jobs: {cores}"), only="second_majority")
+    path = mixed_job(tmp_path, f"{{cpus: {cores}}}", f"jobs: {cores}", engine="local")
+    results = ianvs.run(path, only="second_majority")
     assert [found.status for found in results] == ["finished"] * 2
 
 

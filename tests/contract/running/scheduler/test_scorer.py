@@ -14,8 +14,8 @@ from ianvs.base.types import CaseResult
 from tests.contract.running.session.test_cases import noted, start
 from tests.edits import edited
 from tests.errors import printed
-from tests.families import family
 from tests.jobs import TESTENV, write_job
+from tests.marks import slow
 from tests.waiting import wait_for
 
 WITH_OWN = edited(TESTENV, "{name: BWT}", "{name: BWT}, {name: own, url: ./own.py}")
@@ -60,6 +60,7 @@ def own(y_true, y_pred):
         testenv=WITH_OWN,
         hyperparameters=f"- answer: {{values: {answers}}}",
         job=f"seeds: [0]\njobs: 2\n{extra}",
+        engine="local",
     )
 
 
@@ -95,14 +96,12 @@ def test_one_process_that_has_imported_no_plugin_scores_all_cases(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("dying", "kind", "error"),
-    family(
-        [
-            ("os._exit(3)", "exception", "exit status 3"),
-            ("os.kill(os.getpid(), 9)", "killed", "SIGKILL"),
-            ("import ctypes; ctypes.string_at(0)", "killed", "SIGSEGV"),
-            ("import sys; sys.exit(4)", "exception", "exit status 4"),
-        ]
-    ),
+    [
+        ("os._exit(3)", "exception", "exit status 3"),
+        slow("os.kill(os.getpid(), 9)", "killed", "SIGKILL"),
+        slow("import ctypes; ctypes.string_at(0)", "killed", "SIGSEGV"),
+        slow("import sys; sys.exit(4)", "exception", "exit status 4"),
+    ],
 )
 def test_a_scorer_that_dies_fails_its_case_alone(tmp_path: Path, dying: str, kind: str, error: str) -> None:
     path = job(tmp_path, f"print('before the end', flush=True); {dying}", "retries: 0")
@@ -121,6 +120,7 @@ def test_a_metric_without_memory_fails_its_case_and_the_scorer_goes_on(tmp_path:
     assert len(scoring(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_a_scorer_over_the_memory_of_a_case_is_ended_with_the_limit_named(tmp_path: Path) -> None:
     eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(3600)"
     failure = only_the_first_failed(job(tmp_path, eat, "limits: {memory_mb: 500}")).failure
@@ -135,10 +135,11 @@ def test_a_metric_that_hangs_is_ended_and_the_next_run_scores_what_was_answered(
     assert failure.kind == "timeout"
     printed(failure.message)
     before = trained(tmp_path)
-    [first, *_] = ianvs.run(job(tmp_path))
+    [first, *_] = ianvs.run(job(tmp_path), engine="inline")
     assert (first.status, trained(tmp_path)) == ("finished", before)
 
 
+@pytest.mark.slow
 def test_a_scorer_that_is_killed_once_is_tried_again(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     once = f"os.path.exists({str(flag)!r}) or (open({str(flag)!r}, 'w').close(), os.kill(os.getpid(), 9))"
@@ -161,7 +162,7 @@ def test_a_metric_that_kills_the_process_above_it_fails_alone(tmp_path: Path) ->
 def test_a_metric_that_is_added_later_is_computed_by_the_scorer_and_no_case_runs(tmp_path: Path) -> None:
     path = job(tmp_path)
     (tmp_path / "testenv.yaml").write_text(without_own(tmp_path))
-    ianvs.run(path)
+    ianvs.run(path, engine="inline")
     before, plugin = trained(tmp_path), (tmp_path / "plugin.py").read_text()
     path = job(tmp_path)
     assert (tmp_path / "plugin.py").read_text() == plugin
@@ -174,7 +175,7 @@ def test_a_metric_that_is_added_later_is_computed_by_the_scorer_and_no_case_runs
 def test_answers_that_were_damaged_are_made_again_before_they_are_scored(tmp_path: Path) -> None:
     path = job(tmp_path, answers="[1]")
     (tmp_path / "testenv.yaml").write_text(without_own(tmp_path))
-    [found] = ianvs.run(path)
+    [found] = ianvs.run(path, engine="inline")
     before, answers = trained(tmp_path), tmp_path / "ws" / "cases" / found.case.id / "predictions.zip"
     content = bytearray(answers.read_bytes())
     content[len(content) // 2] ^= 255
@@ -184,6 +185,7 @@ def test_answers_that_were_damaged_are_made_again_before_they_are_scored(tmp_pat
     assert trained(tmp_path) > before
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_process_while_a_case_is_scored(tmp_path: Path) -> None:
     path = job(tmp_path, "import time; time.sleep(3600)", answers="[0]")
     process = start(path)
@@ -198,5 +200,5 @@ def test_ctrl_c_leaves_no_process_while_a_case_is_scored(tmp_path: Path) -> None
     [scorer] = scoring(tmp_path)
     wait_for(lambda: not psutil.pid_exists(scorer))
     assert trained(tmp_path) == 5
-    [found] = ianvs.run(job(tmp_path, answers="[0]"))
+    [found] = ianvs.run(job(tmp_path, answers="[0]"), engine="inline")
     assert (found.status, trained(tmp_path)) == ("finished", 5)

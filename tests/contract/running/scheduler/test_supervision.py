@@ -21,11 +21,11 @@ from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
 from tests.errors import errors_of, printed
-from tests.families import family
 from tests.jobs import MAJORITY, split_rounds, write_job
+from tests.marks import slow
 from tests.waiting import wait_for
 
-ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
+ONE_CASE = {"hyperparameters": "- bias: {values: [0]}", "engine": "local"}
 
 
 def notes(folder: Path) -> Path:
@@ -44,7 +44,7 @@ def job(extra: str, seeds: str = "[0, 1]") -> str:
     return f"seeds: {seeds}\njobs: 2\n{extra}"
 
 
-@pytest.mark.parametrize("limit", family(["round_seconds: 10", "case_seconds: 20"]))  # the other case needs under one
+@pytest.mark.parametrize("limit", ["round_seconds: 10", slow("case_seconds: 20")])  # the other case needs under one
 def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str) -> None:
     path = write_job(
         tmp_path,
@@ -127,20 +127,18 @@ while not pathlib.Path({str(gate)!r}).exists():
     assert [planned.state for planned in ianvs.plan(path)] == ["unfinished"]
     assert (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").exists()
     assert not psutil.pid_exists(int(started.read_text()))
-    [found] = ianvs.run(path)  # continues where it was
+    [found] = ianvs.run(path, engine="inline")  # continues where it was
     assert [round_.index for round_ in found.rounds] == list(range(6))
 
 
 @pytest.mark.parametrize(
     ("dying", "error"),
-    family(
-        [
-            ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
-            ("import os; os.abort()", "SIGABRT"),
-            ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
-            ("import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)", "SIGHUP"),
-        ]
-    ),
+    [
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+        slow("import os; os.abort()", "SIGABRT"),
+        slow("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+        slow("import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)", "SIGHUP"),
+    ],
 )
 def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str) -> None:
     path = write_job(tmp_path, plugin=doing(dying), job=job("retries: 0", seeds="[0]"), **ONE_CASE)
@@ -203,7 +201,7 @@ def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> No
 def test_an_exception_is_not_tried_again(tmp_path: Path) -> None:
     tries = notes(tmp_path) / "tries"
     plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); raise ValueError")
-    ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
+    ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), hyperparameters="- bias: {values: [0]}"))
     assert tries.read_text().count("x") == 1
 
 
@@ -390,7 +388,7 @@ def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_make
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("odd", family(["import os; os.umask(0o777)", "import time; time.time = lambda: 0.0"]))
+@pytest.mark.parametrize("odd", ["import os; os.umask(0o777)", slow("import time; time.time = lambda: 0.0")])
 def test_a_plugin_that_changes_the_umask_or_the_clock_loses_nothing(tmp_path: Path, odd: str) -> None:
     results = ianvs.run(write_job(tmp_path, plugin=doing(odd), job=job(""), **ONE_CASE))
     assert [found.status for found in results] == ["finished", "finished"]

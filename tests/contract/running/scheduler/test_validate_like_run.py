@@ -145,12 +145,14 @@ MANY = ", ".join(map(str, range(40)))
 )
 def test_a_plugin_that_can_not_be_built(tmp_path: Path, plugin: str, grid: str, error: Found) -> None:
     job = IMPATIENT if "sleep" in plugin else "seeds: [0, 1]"
-    path = write_job(tmp_path, plugin=plugin, name="Model", hyperparameters=grid, job=job)
+    settings = {"job": job, "engine": "local" if "sleep" in plugin else "inline"}
+    path = write_job(tmp_path, plugin=plugin, name="Model", hyperparameters=grid, **settings)
     assert refused(path) == [error]
 
 
 def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with_others(tmp_path: Path) -> None:
-    path = write_job(tmp_path, plugin=model(", a"), name="Model", hyperparameters="", algorithms=("one", "two"))
+    settings = {"hyperparameters": "", "algorithms": ("one", "two"), "engine": "local"}
+    path = write_job(tmp_path, plugin=model(", a"), name="Model", **settings)
     (tmp_path / "killer.py").write_text(model(before="import os\nos._exit(3)"))
     second = edited((tmp_path / "algorithm.yaml").read_text(), "./plugin.py", "./killer.py")
     (tmp_path / "killer.yaml").write_text(second)
@@ -165,7 +167,9 @@ def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with
 def test_a_metric_whose_import_never_ends(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("while True: pass\n")
     exam = edited(DIGITS, "BWT", "{name: slow, url: ./slow.py}")
-    path = write_job(tmp_path, plugin=model(), name="Model", hyperparameters="", testenv=exam, job=IMPATIENT)
+    path = write_job(
+        tmp_path, plugin=model(), name="Model", hyperparameters="", testenv=exam, job=IMPATIENT, engine="local"
+    )
     assert refused(path) == [("unloadable-plugin", "testenv.yaml:4:30")]
 
 
@@ -203,7 +207,7 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
         "scenario: {name: IIL, rounds: 1}\nmetrics: [ROUGE_L]"
     )
     return write_job(folder, plugin=before + SEQUENTIAL, name="Sequential", hyperparameters=grid, testenv=exam,
-                     sort_by="[{ROUGE_L: descend}]")  # fmt: skip
+                     sort_by="[{ROUGE_L: descend}]", engine="local" if before else "inline")  # fmt: skip
 
 
 @pytest.mark.slow
@@ -306,7 +310,6 @@ def test_a_run_after_validate_finds_the_exam_built(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.cold
 def test_validate_does_not_load_the_compiler_of_torch(tmp_path: Path) -> None:
     body = "\n        import sys; assert 'torch._dynamo' not in sys.modules"
     plugin = model(body=body, before="import torch\nimport ianvs.authoring")

@@ -15,7 +15,6 @@ from ianvs.store import CaseStore
 from ianvs.testenv.data_types.segmentation import Segmentation
 from tests.contract.running.scoring.test_label_pictures_scored import AS_ARRAYS, TESTENV, write_scenes
 from tests.errors import located
-from tests.families import family
 from tests.jobs import write_job
 
 MINE = """
@@ -119,7 +118,7 @@ JUDGED = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "threshold", "adopted"), family(JUDGED))
+@pytest.mark.parametrize(("mode", "threshold", "adopted"), JUDGED)
 def test_it_may_be_the_gates_and_the_leaderboard_says_what_was_adopted(tmp_path, mode, threshold, adopted):
     write_scenes(tmp_path)
     results = ianvs.run(job_of(tmp_path, "mIoU", GATE.format(mode=mode, threshold=threshold)), engine="inline")

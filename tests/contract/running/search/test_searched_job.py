@@ -207,7 +207,7 @@ def test_killed_and_resumed_two_at_a_time_it_finds_the_same_and_repeats_nothing(
     folder: Path, tmp_path: Path, lines: int
 ) -> None:
     """lines: rounds that have been taught when everything is killed at once."""
-    job = searched_job(tmp_path, ASHA, job="seeds: [0, 1]\njobs: 2", pause=0.05)
+    job = searched_job(tmp_path, ASHA, job="seeds: [0, 1]\njobs: 2\nengine: local", pause=0.05)
     command = [sys.executable, "-m", "ianvs", "run", "-f", str(job)]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while sum(taught(tmp_path).values()) < lines:

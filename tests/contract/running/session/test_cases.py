@@ -46,7 +46,7 @@ def noting_rounds(file: Path, then: str = "") -> str:
 @pytest.mark.slow
 def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> None:
     grid = "- fail_in_round: {values: [3, null]}"
-    results = ianvs.run(write_job(tmp_path, hyperparameters=grid), jobs=2)
+    results = ianvs.run(write_job(tmp_path, hyperparameters=grid, engine="local"), jobs=2)
     assert results.exit_code == 1
     assert [found.status for found in results] == ["failed", "failed", "finished", "finished"]
     failure = results.failed[0].failure
@@ -65,7 +65,8 @@ def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> No
 def test_a_killed_case_is_a_row_with_the_signal(tmp_path: Path) -> None:
     plugin = edited(MAJORITY, "raise RuntimeError", "import os; os.kill(os.getpid(), 9) #")
     results = ianvs.run(
-        write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}"), jobs=2
+        write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}", engine="local"),
+        jobs=2,
     )
     statuses = [(found.status, found.failure.error if found.failure else None) for found in results]
     assert statuses == [("failed", "SIGKILL")] * 2 + [("finished", None)] * 2
@@ -109,7 +110,7 @@ def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(
         "        import pathlib, time\n"
         f"        while round == 3 and not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)\n"
     )
-    one_case = {"hyperparameters": "- bias: {values: [0]}", "job": OPEN.format(7)}
+    one_case = {"hyperparameters": "- bias: {values: [0]}", "job": OPEN.format(7), "engine": "local"}
     path = write_job(tmp_path, plugin=noting_rounds(trained, wait), **one_case)
     process = start(path)
     wait_for(lambda: trained.exists() and "3" in trained.read_text())
@@ -139,7 +140,11 @@ def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) ->
         f"        while round == 2 and not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)\n"
     )
     path = write_job(
-        tmp_path, plugin=noting_rounds(trained, wait), hyperparameters="- bias: {values: [0]}", job=OPEN.format(7)
+        tmp_path,
+        plugin=noting_rounds(trained, wait),
+        hyperparameters="- bias: {values: [0]}",
+        job=OPEN.format(7),
+        engine="local",
     )
     process = start(path)
     wait_for(lambda: trained.exists() and "2" in trained.read_text())
@@ -173,7 +178,7 @@ def test_where_load_is_known_to_forget_a_killed_case_starts_over(tmp_path: Path)
     ianvs.run(job("[0, 1]"), engine="inline")
     flag.unlink()
     trained.unlink()
-    [_, again] = ianvs.run(job("[0, 1]"))
+    [_, again] = ianvs.run(job("[0, 1]"), engine="local")
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
     assert "starting over" in (again.directory / "log.txt").read_text()
     assert "resumed_after_round" not in again.provenance
@@ -295,13 +300,13 @@ def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_path: Path) -> None:
-    path = write_job(tmp_path, plugin="import os\nos._exit(3)\n")
+    path = write_job(tmp_path, plugin="import os\nos._exit(3)\n", engine="local")
     assert errors_of(ianvs.run, path) == [("unloadable-plugin", f"{tmp_path}/algorithm.yaml:5:13")]
 
 
 @pytest.mark.slow
 def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path) -> None:
-    path = write_job(tmp_path)
+    path = write_job(tmp_path, engine="local")
     both = [start(path), start(path)]
     for process in both:
         _, said = process.communicate()
@@ -312,10 +317,10 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
 
 @pytest.mark.slow
 def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None:
-    path = write_job(tmp_path, job="seeds: [0]")
+    path = write_job(tmp_path, job="seeds: [0]", engine="local")
     exams = ExamStore(tmp_path / "ws")
     job = load_job(path)
-    [exam_id] = {algorithm.exam_id for algorithm in make_plan(job, Inspector(job)).algorithms}
+    [exam_id] = {algorithm.exam_id for algorithm in make_plan(job, Inspector(job, inline=True)).algorithms}
     with exams.lock(exam_id):
         process = start(path)
         wait_for(lambda: (exams.root / f"{exam_id}.log").exists())

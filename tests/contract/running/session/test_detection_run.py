@@ -13,9 +13,10 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from tests.edits import edited
 from tests.errors import errors_of, printed
-from tests.families import family
 from tests.jobs import write_job
 from tests.unit.testenv.data_types.boxes import GOLDEN
+
+pytestmark = pytest.mark.usefixtures("functions_in_forks")
 
 ARRIVAL = GOLDEN["class_incremental"]
 COUNT = len(ARRIVAL["truth"])
@@ -87,16 +88,15 @@ def job(
     return path
 
 
-def shown(result: Any, what: str) -> list[tuple[int, int]]:
+def shown(log: str, what: str) -> list[tuple[int, int]]:
     """(pictures, round) of each call, without tries on a few."""
-    lines = (result.directory / "log.txt").read_text().splitlines()
-    found = [line.split() for line in lines if line.startswith(what)]
+    found = [line.split() for line in log.splitlines() if line.startswith(what)]
     return [(int(count), int(round_)) for _, count, round_ in found if what == "taught" or int(count) > 2]
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = job(tmp_path_factory.mktemp("arrival"))
+    path = job(tmp_path_factory.mktemp("arrival"), engine="local")  # what it prints is in its log
     ianvs.validate(path)
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure
@@ -118,13 +118,14 @@ def test_the_worked_score_matrix_of_classes_that_arrive(result: Any) -> None:
 
 
 def test_each_picture_is_asked_once_a_round_in_calls_that_tell_nothing(result: Any) -> None:
-    asked = shown(result, "asked")
+    log = (result.directory / "log.txt").read_text()
+    asked = shown(log, "asked")
     for round_ in range(4):
         sizes = [count for count, which in asked if which == round_]
         assert sizes == [16] * (COUNT // 16) + [COUNT % 16] * (COUNT % 16 > 0)
     sets = [set(label["labels"]) for label in ARRIVAL["truth"]]
     within = [sum(bool(have & set(group)) for have in sets) for group in ARRIVAL["groups"]]
-    assert [count for count, _ in shown(result, "taught")] == within  # a picture may come again
+    assert [count for count, _ in shown(log, "taught")] == within  # a picture may come again
     assert sum(within) > COUNT
 
 
@@ -155,19 +156,21 @@ def test_a_matrix_has_a_column_for_each_class(result: Any) -> None:
 
 
 @pytest.mark.slow
-def test_disjoint_rounds_share_no_picture(tmp_path: Path) -> None:
+def test_disjoint_rounds_share_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [found] = ianvs.run(job(tmp_path, testenv=edited(TESTENV, "rounds: 3", "rounds: 3, cut: disjoint")))
     assert found.status == "finished", found.failure
-    assert sum(count for count, _ in shown(found, "taught")) <= COUNT
+    assert sum(count for count, _ in shown(capsys.readouterr().out, "taught")) <= COUNT
     np.testing.assert_allclose(found.matrices["AP"].values[1:], ARRIVAL["R_classes"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow
-def test_pictures_without_an_object_of_the_classes_can_be_left_out(tmp_path: Path) -> None:
+def test_pictures_without_an_object_of_the_classes_can_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     exam = edited(TESTENV, "rounds: 3", "rounds: 3, tests: containing")
     [found] = ianvs.run(job(tmp_path, testenv=exam))
     np.testing.assert_allclose(found.matrices["AP"].values[1:], ARRIVAL["R_pictures"], rtol=0, atol=1e-9)
-    asked = shown(found, "asked")
+    asked = shown(capsys.readouterr().out, "asked")
     assert {sum(count for count, which in asked if which == k) for k in range(4)} == {
         sum(bool(label["labels"]) for label in ARRIVAL["truth"])
     }
@@ -187,7 +190,9 @@ def test_a_case_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path: Path, resu
     np.testing.assert_array_equal(resumed.matrices["AP"].values, result.matrices["AP"].values)
 
 
-def test_the_joint_reference_sees_each_picture_once_with_all_that_was_taught(tmp_path: Path) -> None:
+def test_the_joint_reference_sees_each_picture_once_with_all_that_was_taught(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What `Knows` asserts of labels and pictures holds for all classes so far."""
     path = job(tmp_path)
     algorithm = tmp_path / "algorithm.yaml"
@@ -196,7 +201,7 @@ def test_the_joint_reference_sees_each_picture_once_with_all_that_was_taught(tmp
     assert found.status == "finished", found.failure
     sets = [set(label["labels"]) for label in ARRIVAL["truth"]]
     so_far = [sum(bool(have & set(range(2 * k))) for have in sets) for k in (1, 2, 3)]
-    assert [count for count, _ in shown(found, "taught")] == so_far
+    assert [count for count, _ in shown(capsys.readouterr().out, "taught")] == so_far
     np.testing.assert_allclose(found.matrices["AP"].values[1:], ARRIVAL["R_classes"], rtol=0, atol=1e-9)
 
 
@@ -214,7 +219,7 @@ SLIPS = {
 }
 
 
-@pytest.mark.parametrize("slip", family(SLIPS, 2))
+@pytest.mark.parametrize("slip", SLIPS)
 def test_validate_refuses_labels_with_the_sample_and_the_remedy(tmp_path: Path, slip: str) -> None:
     code, words = SLIPS[slip]
     path = job(tmp_path, data=edited(DATA, "    x = np", f"    {code}\n    x = np"))
@@ -233,7 +238,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("slip", family(ANSWERS))
+@pytest.mark.parametrize("slip", ANSWERS)
 def test_answers_of_another_form_end_the_case(tmp_path: Path, slip: str) -> None:
     answer = ANSWERS[slip]
     plugin = edited(

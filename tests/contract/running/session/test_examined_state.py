@@ -71,8 +71,9 @@ KEEPS_WHAT_IT_COMPUTES = edited(
 ADAPTS = edited(REMEMBERS, '"""A linear', '"""Adapts.""" ; adapts_in_testing = True\n    """A linear')
 
 
-def examined(folder: Path, plugin: str, testenv: str = TESTENV, job: str = "seeds: [0]") -> CaseResult:
-    path = write_job(folder, plugin=plugin, name="Network", hyperparameters="", testenv=testenv, job=job)
+def examined(folder: Path, plugin: str, testenv: str = TESTENV, **job: str) -> CaseResult:
+    settings = {"hyperparameters": "", "testenv": testenv, "job": "seeds: [0]", **job}
+    path = write_job(folder, plugin=plugin, name="Network", **settings)
     [found] = ianvs.run(path)
     assert found.failure is None
     return found
@@ -132,7 +133,7 @@ def test_scores_are_made_where_the_plugin_never_was(tmp_path: Path) -> None:
         "        np.array_equal = np.mean = np.sum = np.bincount = lambda *_, **__: 1.0\n"
         "        import os; os.chdir('/')\n        x = torch.as_tensor(data.x)",
     )
-    turned, plain = examined(tmp_path / "a", turning), examined(tmp_path / "b", NETWORK)
+    turned, plain = examined(tmp_path / "a", turning, engine="local"), examined(tmp_path / "b", NETWORK)
     assert turned.metrics["accuracy"] == plain.metrics["accuracy"]
 
 

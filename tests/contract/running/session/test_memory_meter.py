@@ -15,8 +15,8 @@ import pytest
 import ianvs
 from ianvs.running.session.memory_meter import MemoryMeter
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 SIZE = 200_000_000
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells this")
@@ -149,7 +149,7 @@ def allocate(done):
 """
 
 
-@pytest.mark.parametrize("what", family(list(TAKES)))
+@pytest.mark.parametrize("what", ["an array", *map(slow, [*TAKES][1:])])
 def test_a_plugin_takes_the_same_in_the_process_of_the_case_and_in_its_own(tmp_path: Path, what: str) -> None:
     """Its children live until their case has ended, so that the look at the end of the round sees them."""
     before = "        for label in"
@@ -157,7 +157,9 @@ def test_a_plugin_takes_the_same_in_the_process_of_the_case_and_in_its_own(tmp_p
     testenv = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 1}\nmetrics: [{name: accuracy}]"
     peaks = []
     for where in ("local", "remote"):
-        job = write_job(tmp_path / where, plugin=plugin, hyperparameters="", testenv=testenv, job="seeds: [0]")
+        job = write_job(
+            tmp_path / where, plugin=plugin, hyperparameters="", testenv=testenv, job="seeds: [0]", engine="local"
+        )
         if where == "remote":
             algorithm = job.with_name("algorithm.yaml")
             algorithm.write_text(algorithm.read_text() + f"  python: {sys.executable}\n")
@@ -169,7 +171,7 @@ def test_a_plugin_takes_the_same_in_the_process_of_the_case_and_in_its_own(tmp_p
     assert remote == pytest.approx(local, rel=0.1)
 
 
-@pytest.mark.parametrize(("doing_what", "status"), family([("allocates", "failed"), ("maps", "finished")]))
+@pytest.mark.parametrize(("doing_what", "status"), [("allocates", "failed"), slow("maps", "finished")])
 def test_a_limit_is_on_what_a_learner_allocates(tmp_path: Path, doing_what: str, status: str) -> None:
     path = tmp_path / "cache"
     with path.open("wb") as cache:
@@ -181,7 +183,9 @@ def test_a_limit_is_on_what_a_learner_allocates(tmp_path: Path, doing_what: str,
     before = "        for label in"
     waits = f"        import mmap, time\n        {does[doing_what]}\n        time.sleep(0.5)\n"
     plugin = edited(MAJORITY, before, waits + before)
-    job = write_job(tmp_path, plugin=plugin, hyperparameters="", job="seeds: [0]\nlimits: {memory_mb: 500}")
+    job = write_job(
+        tmp_path, plugin=plugin, hyperparameters="", job="seeds: [0]\nlimits: {memory_mb: 500}", engine="local"
+    )
     [found] = ianvs.run(job)
     assert found.status == status, found.failure
     if status == "failed":

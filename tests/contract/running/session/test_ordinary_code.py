@@ -10,6 +10,7 @@ import pytest
 
 import ianvs
 from ianvs.base.types import CaseResult
+from tests.edits import edited
 from tests.jobs import write_job
 
 TESTENV = """
@@ -101,7 +102,8 @@ class Means:
 
 
 def finished(folder: Path, hyperparameters: str, job: str = "seeds: [0]") -> list[CaseResult]:
-    path = write_job(folder, plugin=MEANS, name="Means", hyperparameters=hyperparameters, testenv=TESTENV, job=job)
+    settings = {"hyperparameters": hyperparameters, "testenv": TESTENV, "job": job, "engine": "local"}
+    path = write_job(folder, plugin=MEANS, name="Means", **settings)
     found = list(ianvs.run(path))
     assert [one.failure for one in found] == [None] * len(found)
     assert {one.doubt for one in found} == {""}
@@ -112,14 +114,15 @@ def accuracies(found: list[CaseResult]) -> set[float]:
     return {round(float(one.metrics["accuracy"] or 0), 9) for one in found}
 
 
-def test_a_loader_has_workers_in_train_and_in_predict(tmp_path: Path) -> None:
-    grid = "- how: {values: [loader in train, loader in predict]}\n- workers: {values: [0, 1, 2]}"
-    found = finished(tmp_path, grid)
-    assert len(found) == 6
+def test_loaders_with_workers_threads_and_processes_are_its_own_affair(tmp_path: Path) -> None:
+    how = "['', loader in train, loader in predict, thread left running, process]"
+    found = finished(tmp_path, f"- how: {{values: {how}}}\n- workers: {{values: [2]}}")
+    assert len(found) == 5
     [accuracy] = accuracies(found)
     assert accuracy > 0.8
 
 
+@pytest.mark.slow
 def test_workers_are_spawned(tmp_path: Path) -> None:
     """They are handed the plugin's own Dataset over a view, whose file has no name that Python knows."""
     grid = (
@@ -129,18 +132,39 @@ def test_workers_are_spawned(tmp_path: Path) -> None:
     assert accuracies(finished(tmp_path, grid)) == accuracies(plain)
 
 
+SPAWNS = """
+import multiprocessing
+
+def double(number):
+    return 2 * number
+
+class Spawns:
+    def train(self, train_data, valid_data=None):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.map(double, [1, 2]) == [2, 4]
+    def predict(self, data):
+        return [0] * len(data)
+    def save(self, path):
+        path.write_text("")
+    def load(self, path): ...
+"""
+
+
+def test_a_function_of_the_plugins_file_runs_in_a_spawned_process(tmp_path: Path) -> None:
+    exam = edited(TESTENV, "rounds: 2", "rounds: 1")
+    settings = {"hyperparameters": "", "testenv": exam, "job": "seeds: [0]", "engine": "local"}
+    [found] = ianvs.run(write_job(tmp_path, plugin=SPAWNS, name="Spawns", **settings))
+    assert found.status == "finished", found.failure
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["mp.spawn", "gloo"])
-def test_a_function_of_the_plugins_file_runs_in_spawned_processes(tmp_path: Path, how: str) -> None:
+def test_torch_spawns_functions_of_the_plugins_file(tmp_path: Path, how: str) -> None:
     [found] = finished(tmp_path, f"- how: {{values: [{how}]}}")
     assert found.metrics["accuracy"] is not None and found.metrics["accuracy"] > 0.8
 
 
-def test_threads_and_processes_are_its_own_affair(tmp_path: Path) -> None:
-    plain = finished(tmp_path / "plain", "- how: {values: ['']}")
-    found = finished(tmp_path, "- how: {values: [thread left running, process]}")
-    assert accuracies(found) == accuracies(plain)
-
-
+@pytest.mark.slow
 def test_a_long_folder_for_temporary_files_is_none_for_sockets(tmp_path: Path, monkeypatch) -> None:
     """Those of multiprocessing would hold 107 bytes of its name and no more."""
     long = Path(tempfile.mkdtemp(dir=tmp_path)) / ("t" * 90)

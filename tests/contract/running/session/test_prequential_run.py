@@ -17,8 +17,8 @@ from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.families import family
 from tests.jobs import write_job
+from tests.marks import slow
 
 MEANS = '''
 import numpy as np
@@ -236,7 +236,7 @@ class System:
 """
 
 
-@pytest.mark.parametrize("chunk", family([13, 3, 29]))
+@pytest.mark.parametrize("chunk", [13, slow(3), slow(29)])
 def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
     """I6: the first answer counts, and the learner's folder is what it was when the round began."""
     stored = {}
@@ -248,7 +248,8 @@ def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
         if name == "undisturbed":
             mark.touch()
         source = CHEATING.format(mark=str(mark), outside=str(tmp_path / "marks" / f"{name}.notes"), chunk=chunk)
-        found = found_in(sat(folder, source, "System", paradigm="testtimelearning", job="seeds: [0]"))
+        local = "seeds: [0]\nengine: local"
+        found = found_in(sat(folder, source, "System", paradigm="testtimelearning", job=local))
         with ZipFile(found.directory / "predictions.zip") as archive:
             stored[name] = {member: archive.read(member) for member in archive.namelist()}
         assert mark.exists()
@@ -280,7 +281,7 @@ class System:
 KINDS = [("label", "labels"), ("correctness", "correct"), ("score", "scores"), ("text", "texts")]
 
 
-@pytest.mark.parametrize(("kind", "name"), family(KINDS))
+@pytest.mark.parametrize(("kind", "name"), KINDS)
 def test_feedback_is_of_the_kind_that_the_exam_says(tmp_path, kind, name):
     found = found_in(
         sat(tmp_path, FEEDBACK, "System", f"prequential: {{feedback: {kind}, delay: 1}}", paradigm="testtimelearning")

@@ -13,8 +13,8 @@ from ianvs.base.types import CaseResult, Predictions
 from ianvs.running.session.saving import _others
 from tests.edits import edited
 from tests.errors import printed
-from tests.families import family
 from tests.jobs import split_rounds, write_job
+from tests.marks import slow
 
 MEANS = '''
 import numpy as np
@@ -53,8 +53,8 @@ LOSES = {
 }  # fmt: skip
 
 
-def examined(folder: Path, plugin: str, job: str = "seeds: [0]") -> CaseResult:
-    path = write_job(folder, plugin=plugin, name="Means", hyperparameters="", testenv=TESTENV, job=job)
+def examined(folder: Path, plugin: str, job: str = "seeds: [0]", engine: str = "inline") -> CaseResult:
+    path = write_job(folder, plugin=plugin, name="Means", hyperparameters="", testenv=TESTENV, job=job, engine=engine)
     [found] = ianvs.run(path)
     return found
 
@@ -63,13 +63,15 @@ def test_a_model_that_comes_back_as_it_was_is_no_word_worth(tmp_path: Path) -> N
     assert examined(tmp_path, MEANS).warnings == ()
 
 
-@pytest.mark.parametrize("what", family(LOSES))
-def test_a_save_that_loses_something_is_told_beside_the_row(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("what", LOSES)
+def test_a_save_that_loses_something_is_told_beside_the_row(
+    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = examined(tmp_path, edited(MEANS, *LOSES[what]))
     assert (found.status, found.doubt) == ("finished", "unsaved")
     [said] = found.warnings
     printed(said)
-    assert re.search(r"\d+ of \d+", (found.directory / "log.txt").read_text())  # how many are answered otherwise
+    assert re.search(r"\d+ of \d+", capsys.readouterr().out)  # how many are answered otherwise
     assert said in (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
     assert [note.kind for note in ianvs.load_results(tmp_path / "ws").notes if said in note.text] == ["row"]
 
@@ -81,11 +83,11 @@ THREAD = (
 PROCESSES = {
     "inline": (MEANS, "seeds: [0]\nengine: inline"),
     "spawned": (MEANS, "seeds: [0]\nengine: {name: local, start: spawn}"),
-    "with a thread": ("import threading, time\n" + edited(MEANS, *THREAD), "seeds: [0]"),
+    "with a thread": ("import threading, time\n" + edited(MEANS, *THREAD), "seeds: [0]\nengine: local"),
 }
 
 
-@pytest.mark.parametrize("how", family(["inline", "with a thread", "spawned"], 2))
+@pytest.mark.parametrize("how", ["inline", slow("with a thread"), slow("spawned")])
 def test_it_is_tried_after_the_last_round_wherever_it_runs(tmp_path: Path, how: str) -> None:
     plugin, job = PROCESSES[how]
     whole = examined(tmp_path / "whole", plugin, job)
@@ -97,16 +99,16 @@ def test_it_is_tried_after_the_last_round_wherever_it_runs(tmp_path: Path, how: 
         printed(said)
 
 
-def test_a_load_that_raises_is_told_with_its_error(tmp_path: Path) -> None:
+def test_a_load_that_raises_is_told_with_its_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = edited(MEANS, "    def load(self, path):", "    def load(self, path):\n        raise KeyError('head')")
     [said] = examined(tmp_path, broken).warnings
     printed(said)
-    assert "raise KeyError" in (next((tmp_path / "ws" / "cases").glob("*/log.txt"))).read_text()
+    assert "raise KeyError" in "".join(capsys.readouterr())
 
 
 def test_a_process_that_ends_while_it_loads_is_a_failed_case(tmp_path: Path) -> None:
     broken = edited(MEANS, "    def load(self, path):", "    def load(self, path):\n        import os; os._exit(3)")
-    found = examined(tmp_path, broken)
+    found = examined(tmp_path, broken, engine="local")
     assert found.failure is not None and found.failure.error == "exit status 3"
 
 

@@ -27,7 +27,6 @@ from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from tests import reply_server
 from tests.edits import edited
 from tests.errors import errors_of, located, printed
-from tests.families import family
 from tests.jobs import write_job
 
 PLUGIN = """
@@ -204,14 +203,12 @@ def test_a_server_that_is_not_there_is_named_with_the_remedy(tmp_path: Path, bas
 
 @pytest.mark.parametrize(
     ("written", "code"),
-    family(
-        [
-            ("{engine: server}", "conflicting-keys"),
-            ("{url: 'http://127.0.0.1:8000'}", "conflicting-keys"),
-            ("{engine: server, url: localhost}", "invalid-value"),
-            ("{engine: vllm, url: 'http://127.0.0.1:8000'}", "invalid-choice"),
-        ]
-    ),
+    [
+        ("{engine: server}", "conflicting-keys"),
+        ("{url: 'http://127.0.0.1:8000'}", "conflicting-keys"),
+        ("{engine: server, url: localhost}", "invalid-value"),
+        ("{engine: vllm, url: 'http://127.0.0.1:8000'}", "invalid-choice"),
+    ],
 )
 def test_slips_of_generation_are_told(tmp_path: Path, written: str, code: str) -> None:
     path = job(tmp_path, "tiny", "http://127.0.0.1:9")

@@ -13,7 +13,6 @@ import ianvs
 from ianvs.testenv.questions.task_scores import TaskScores, labels_within
 from tests.edits import edited
 from tests.errors import errors_of, printed
-from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
 CLASSES = "class-incremental"
@@ -110,7 +109,7 @@ def test_it_is_the_accuracy_among_the_classes_of_the_task(tmp_path: Path, engine
     assert found.metrics["task_incremental_accuracy"] > found.metrics["accuracy"]
 
 
-@pytest.mark.parametrize(("plugin", "name"), family([(NEAREST, "Nearest"), (TORCH, "Unmasked")]))
+@pytest.mark.parametrize(("plugin", "name"), [(NEAREST, "Nearest"), (TORCH, "Unmasked")])
 def test_it_is_the_score_of_task_incremental_learning_for_who_trains_without_a_mask(
     tmp_path: Path, plugin: str, name: str
 ) -> None:

@@ -20,8 +20,9 @@ from ianvs.exam.scenarios.request import ScenarioRequest
 from ianvs.testenv.scenarios.class_incremental import ClassIncremental
 from tests.edits import edited
 from tests.errors import errors_of, recorded
-from tests.families import family
 from tests.jobs import write_job
+
+pytestmark = pytest.mark.usefixtures("functions_in_forks")
 
 FUNCTION = """
 import numpy as np
@@ -99,7 +100,7 @@ def told(folder: Path) -> list[Arrays]:
     return [(np.array(x, np.float32), np.array(y, np.uint8)) for x, y in json.loads(saved.read_text())]
 
 
-@pytest.mark.parametrize("tests", family(["all", "containing"]))
+@pytest.mark.parametrize("tests", ["all", "containing"])
 @pytest.mark.parametrize("cut", ["overlapping", "exclusive"])
 def test_classes_arrive_and_each_sample_is_asked_once_a_round(tmp_path: Path, cut: str, tests: str) -> None:
     testenv = edited(TESTENV, "cut: overlapping, tests: all", f"cut: {cut}, tests: {tests}")
@@ -251,7 +252,7 @@ def write_samples(folder: Path, form: str) -> None:
         np.savez(folder / "train.npz", x=x, y=x[:, 1:].astype(np.uint8), classes=np.array(["ant", "cat", "dog"]))
 
 
-@pytest.mark.parametrize("form", family(["csv", "jsonl", "npz", "parquet"]))
+@pytest.mark.parametrize("form", ["csv", "jsonl", "npz", "parquet"])
 def test_labels_in_files_are_read_where_the_type_is_said(tmp_path: Path, form: str) -> None:
     write_samples(tmp_path, form)
     [case] = ianvs.run(job(tmp_path, FILES.replace("FORM", form), ANSWERS_ONE))
@@ -290,7 +291,7 @@ LABEL_SLIPS = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "code"), family(LABEL_SLIPS.values(), 2), ids=LABEL_SLIPS)
+@pytest.mark.parametrize(("old", "new", "code"), LABEL_SLIPS.values(), ids=LABEL_SLIPS)
 def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str, new: str, code: str) -> None:
     path = job(tmp_path, function=edited(FUNCTION, old, new))
     for command in (ianvs.validate, ianvs.run):

@@ -15,8 +15,9 @@ from ianvs.exam.data.parts import Part
 from ianvs.testenv.data_types.regression.regression_type import Regression
 from tests.edits import edited
 from tests.errors import errors_of, recorded
-from tests.families import family
 from tests.jobs import write_job
+
+pytestmark = pytest.mark.usefixtures("functions_in_forks")
 
 FUNCTION = """
 import numpy as np
@@ -141,7 +142,7 @@ LABEL_SLIPS = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "code"), family(LABEL_SLIPS.values()), ids=LABEL_SLIPS)
+@pytest.mark.parametrize(("old", "new", "code"), LABEL_SLIPS.values(), ids=LABEL_SLIPS)
 def test_wrong_labels_are_refused_before_anything_runs(tmp_path: Path, old: str, new: str, code: str) -> None:
     path = job(tmp_path, function=edited(FUNCTION, old, new))
     for command in (ianvs.validate, ianvs.run):

@@ -54,7 +54,7 @@ def queue(*options: str) -> list[str]:
 
 def job(folder: Path, engine: str, seeds: int = 24) -> Path:
     said = f"seeds: {list(range(seeds))}\njobs: 4\nengine: {engine}"
-    return write_job(folder, plugin=SLOW, hyperparameters="- bias: {values: [0]}", job=said)
+    return write_job(folder, engine="local", plugin=SLOW, hyperparameters="- bias: {values: [0]}", job=said)
 
 
 def finished(folder: Path) -> int:

@@ -13,9 +13,9 @@ __all__ = ["inspector"]
 
 
 @contextmanager
-def inspector(folder: Path) -> Iterator[Inspector]:
-    """Its workspace is `folder`/ws."""
+def inspector(folder: Path, *, inline: bool = True) -> Iterator[Inspector]:
+    """Its workspace is `folder`/ws. inline: it imports files here, and starts no process."""
     file, workspace = folder / "job.yaml", folder / "ws"
     job = JobSpec(name="test", file=file, workspace=workspace, testenvs=(), algorithms=(), rank=RankSpec(()))
-    with closing(Inspector(job)) as opened:
+    with closing(Inspector(job, inline=inline)) as opened:
         yield opened

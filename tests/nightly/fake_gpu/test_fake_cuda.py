@@ -11,9 +11,8 @@ import torch
 from ianvs.authoring import TorchLearner, training_loop
 from ianvs.testalgorithms.class_segmentation import DenseLearner
 from ianvs.testalgorithms.routing import routers
-from tests.families import family
-from tests.nightly.fake_gpu.fake_card import card
-from tests.unit.testalgorithms import exam_of_arrays, exam_of_scenes, exam_of_shapes, talks
+from tests.nightly.fake_gpu.fake_cuda import card
+from tests.unit.testalgorithms import conversation_fixtures, exam_of_arrays, exam_of_scenes, exam_of_shapes
 
 ROOT = Path(__file__).resolve().parents[3] / "testalgorithms"
 SHORT = {"batch_size": 8, "learning_rate": 0.02}
@@ -126,15 +125,17 @@ class Talks:
 
     def __init__(self, method, **options):
         few = {"lora_r": 4, "experts": 2} if method.__name__ in ("MoELoRA", "OLoRA") else {}
-        self.learner = method(**{**talks.SIZE, "max_new_tokens": 2, "batch_size": 1, **few, **options})
-        self.rounds = (talks.FIRST, talks.SECOND)
+        self.learner = method(**{**conversation_fixtures.SIZE, "max_new_tokens": 2, "batch_size": 1, **few, **options})
+        self.rounds = (conversation_fixtures.FIRST, conversation_fixtures.SECOND)
 
     def teach(self, k, device):
         more = {"train_rounds": self.rounds[:k]} if getattr(self.learner, "sees_past_rounds", False) else {}
         self.learner.train(self.rounds[k - 1], None, round=k, seed=0, device=device, **more)
 
     def ask(self, k, device):
-        return self.learner.predict(talks.asked(talks.SECOND), device=device) if k else []
+        return (
+            self.learner.predict(conversation_fixtures.asked(conversation_fixtures.SECOND), device=device) if k else []
+        )
 
 
 def exam_for(name):
@@ -159,16 +160,7 @@ def test_every_entry_point_is_a_method_of_this_test_or_has_no_tensors_of_its_own
     assert "torch" not in vars(routers)
 
 
-QUICK = [
-    *[name for name in ARRAYS if not on_tokens(METHODS[name])][::3],
-    "segmentation.finetune:FineTuning",
-    "language.replay:Replay",
-    "detection.replay:DetectionReplay",
-    "multilabel.prs:MultilabelPRS",
-]
-
-
-@pytest.mark.parametrize("name", family(METHODS, QUICK))
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_learns_and_answers_on_a_card_as_on_a_processor(name):
     """Torch's fake tensors refuse an operation on tensors of several devices; the numbers are those of the CPU."""
     options = {} if METHODS[name].__name__ in CLOSED_FORM else {"epochs": EPOCHS}

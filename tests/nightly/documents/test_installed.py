@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.edits import edited
-from tests.families import family
 from tests.jobs import MAJORITY, write_job
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +39,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-@pytest.fixture(params=family(["wheel", "editable"]))
+@pytest.fixture(params=["wheel", "editable"])
 def python(request: pytest.FixtureRequest) -> Path:
     return Path(sys.executable) if request.param == "editable" else request.getfixturevalue("installed")
 
@@ -50,7 +49,6 @@ def ianvs(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_a_wheel_puts_one_name_beside_its_metadata(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -76,20 +74,17 @@ def test_a_job_that_ships_is_known_by_its_name_anywhere(python: Path, tmp_path: 
     assert "algorithm:" in shown
 
 
-@pytest.mark.slow
 def test_a_name_that_nothing_has_is_told_with_the_closest_one(python: Path, tmp_path: Path) -> None:
     said = ianvs(python, tmp_path, "-f", "digits_clas_incremental")
     assert said.returncode == 2
     assert "'digits_class_incremental'" in said.stderr
 
 
-@pytest.mark.slow
 def test_a_folder_with_a_job_in_it_is_that_job(python: Path, tmp_path: Path) -> None:
-    write_job(tmp_path / "mine")
+    write_job(tmp_path / "mine", engine="local")
     assert ianvs(python, tmp_path, "validate", "-f", "mine").returncode == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["job", "algorithm", "metric", "dataset", "paradigm"])
 def test_what_new_writes_is_understood_where_nothing_else_is(installed: Path, tmp_path: Path, kind: str) -> None:
     assert ianvs(installed, tmp_path, "new", kind, "mine").returncode == 0
@@ -97,18 +92,18 @@ def test_what_new_writes_is_understood_where_nothing_else_is(installed: Path, tm
     assert (planned.returncode, planned.stderr) == (0, "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("own", ["core.py", "core/__init__.py", "testalgorithms.py", "configs/__init__.py"])
 def test_a_plugin_beside_its_authors_own_core_runs(python: Path, tmp_path: Path, own: str) -> None:
     name = own.removesuffix(".py").removesuffix("/__init__")
     (tmp_path / own).parent.mkdir(exist_ok=True)
     (tmp_path / own).write_text("FACTOR = 1\n")
-    write_job(tmp_path, plugin=f"from {name} import FACTOR\nassert FACTOR == 1\n{MAJORITY}", job="seeds: [0]")
+    write_job(
+        tmp_path, plugin=f"from {name} import FACTOR\nassert FACTOR == 1\n{MAJORITY}", job="seeds: [0]", engine="local"
+    )
     ran = ianvs(python, tmp_path, "-f", "benchmarkingjob.yaml")
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.slow
 def test_built_in_methods_have_one_identity_wherever_they_are_installed(installed: Path, tmp_path: Path) -> None:
     write_job(tmp_path)
     text = (tmp_path / "algorithm.yaml").read_text()

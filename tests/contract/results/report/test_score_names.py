@@ -10,7 +10,6 @@ import pytest
 import ianvs
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.families import family
 from tests.jobs import write_job
 
 WRONG = """
@@ -69,7 +68,7 @@ def titles(results: ianvs.Results) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("metric", "sort_by"), family([("FM", "ascend"), ("BWT", "descend"), ("AA", "ascend"), ("AIA", "ascend")])
+    ("metric", "sort_by"), [("FM", "ascend"), ("BWT", "descend"), ("AA", "ascend"), ("AIA", "ascend")]
 )
 def test_who_forgets_everything_is_not_first_by_an_error(tmp_path, metric, sort_by):
     results = both(tmp_path, f"{{name: wrong, url: ./mine.py}}, {metric}", f"[{{{metric}: {sort_by}}}]")

@@ -92,7 +92,7 @@ def test_a_report_of_nothing_says_so_and_where_it_looked(tmp_path: Path, capsys:
 
 
 def test_a_failure_prints_the_command_that_shows_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2]}", job="seeds: [0]")
+    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2]}", job="seeds: [0]", engine="local")
     assert main(["-f", "benchmarkingjob.yaml", "--workspace", "elsewhere"]) == 1
     shown = capsys.readouterr()
     commands = [text.split("`")[1] for text in shown.err.splitlines() if "`ianvs logs" in text]
@@ -103,7 +103,7 @@ def test_a_failure_prints_the_command_that_shows_its_log(tmp_path: Path, capsys:
 
 
 def test_an_empty_log_says_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_job(tmp_path, plugin=MAJORITY, job="seeds: [0]", hyperparameters="")
+    write_job(tmp_path, plugin=MAJORITY, job="seeds: [0]", hyperparameters="", engine="local")
     assert main(["run"]) == 0
     capsys.readouterr()
     assert main(["plan"]) == 0

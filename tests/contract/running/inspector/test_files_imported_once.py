@@ -10,8 +10,8 @@ import pytest
 import ianvs
 from tests.edits import edited
 from tests.errors import errors_of
-from tests.families import family
 from tests.jobs import write_job
+from tests.marks import slow
 
 METHODS = """
     def train(self, train_data, **context): ...
@@ -50,7 +50,9 @@ def job(tmp_path: Path) -> Path:
     """Of two classes in one file, which name a reference in another; each file leaves a line in `runs`."""
     (tmp_path / "runs").touch()
     settings = "seeds: [0]"
-    path = write_job(tmp_path, name="Model", hyperparameters="", testenv=EXAM, job=settings, algorithms=("x", "y"))
+    path = write_job(
+        tmp_path, name="Model", hyperparameters="", testenv=EXAM, job=settings, algorithms=("x", "y"), engine="local"
+    )
     for name, source in FILES.items():
         note = f"import os; print({name!r}, os.getpid(), file=open({str(tmp_path / 'runs')!r}, 'a'))\n"
         (tmp_path / name).write_text(note + source)
@@ -102,17 +104,14 @@ def test_a_run_asks_once_before_its_first_case(job: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "times"),
-    family(
-        [
-            # It may have been the file before: who ends a process of several is asked again, in a new one.
-            ("import os; os._exit(3)", 2),
-            ("raise SystemExit", 2),
-            ("while True: ...", 1),
-            ("1 / 0", 1),
-            ("def f(:", 0),
-        ],
-        2,
-    ),
+    [
+        # It may have been the file before: who ends a process of several is asked again, in a new one.
+        ("import os; os._exit(3)", 2),
+        slow("raise SystemExit", 2),
+        slow("while True: ...", 1),
+        slow("1 / 0", 1),
+        slow("def f(:", 0),
+    ],
 )
 def test_a_broken_file_leaves_the_others_alone(
     job: Path, source: str, times: int, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,37 @@
+"""A fixture for tests whose datasets are functions."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from ianvs.processes.engines.engine import call_target
+from ianvs.processes.engines.forked import live
+from ianvs.processes.isolated import Unanswered
+
+
+@pytest.fixture
+def functions_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call the function of a dataset in a fork of this process: a new Python would import numpy and torch each time."""
+    monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", _ask_fork)
+
+
+def _ask_fork(function: str, question: object, seconds: float) -> object:
+    reading, writing = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.close(reading)
+        live(lambda: _answer(function, question, writing))
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answers:
+        answer = answers.read()
+    os.waitpid(pid, 0)
+    if not answer:
+        raise Unanswered("ended the process")
+    return json.loads(answer)
+
+
+def _answer(function: str, question: object, writing: int) -> None:
+    answer = json.dumps(call_target(function)(question)).encode()
+    with os.fdopen(writing, "wb") as answers:
+        answers.write(answer)
