@@ -1,7 +1,5 @@
-"""`ianvs status`, `logs`, `report`, `export`: what a workspace holds of a job; `compare`, `merge`, `history`: several;
-`cache`: what decoded data take in one.
-
-The history is a command of its own, and no option of `report`: that takes one job file and writes into its workspace.
+"""`ianvs status`, `logs`, `report`, `export`: what a workspace holds of a job; `compare`, `merge`: several; `cache`:
+what decoded data take in one.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ _RENEWED = 5.0  # seconds after which a watched page is made anew
 
 if TYPE_CHECKING:
     from ianvs.results.comparing.comparison import Comparison
-    from ianvs.results.comparing.history import History
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -288,14 +285,6 @@ def add_comparing(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("sources", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new workspace")
 
-    about = "a metric from one workspace to the next, in the order of commits"
-    parser = add_command(commands, "history", about, _history)
-    parser.add_argument("workspaces", nargs="+", metavar="A", help=_SIDE)
-    parser.add_argument("--metric", metavar="NAME", help="a metric's column (default: what the first is ranked by)")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it; .svg")
-    _for_machines(parser)
-
-
 def _for_machines(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as json, too")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write it as a table with one number a line, too")
@@ -343,18 +332,7 @@ def _merge(options: argparse.Namespace) -> int:
     return 0
 
 
-def _history(options: argparse.Namespace) -> int:
-    from ianvs.results.comparing.history import draw_history, history_text
-
-    found = ianvs.history(options.workspaces, options.metric)
-    print(history_text(found))
-    if options.picture is not None:
-        print(f"\npicture: {draw_history(found, options.picture)}")
-    _write(options, found)
-    return 0
-
-
-def _write(options: argparse.Namespace, found: Comparison | History) -> None:
+def _write(options: argparse.Namespace, found: Comparison) -> None:
     """The files that `_for_machines` asks for."""
     from ianvs.results.comparing.comparison_text import records_csv
     from ianvs.store import write_atomic
