@@ -285,6 +285,7 @@ def add_comparing(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("sources", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new workspace")
 
+
 def _for_machines(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as json, too")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write it as a table with one number a line, too")

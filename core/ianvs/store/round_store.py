@@ -226,7 +226,7 @@ class RoundStore:
         records: list[Record] = []
         with suppress(DamagedError):
             if (stored := self._read(case_id, ROUNDS)) is not None:
-                damaged = self._damaged_predictions(case_id, stored, thoroughly=thoroughly)
+                damaged = self._differing(case_id, stored["files"], thoroughly=thoroughly)
                 return [] if damaged else list(stored["rounds"])
             while (record := self._read(case_id, _round_name(len(records)))) is not None and is_evaluated(record):
                 path = f"{self._root}/{case_id}/rounds/{len(records)}/{PREDICTIONS}"
@@ -235,8 +235,10 @@ class RoundStore:
                 records.append(record)
         return records
 
-    def _damaged_predictions(self, case_id: str, rounds: Record, *, thoroughly: bool) -> list[str]:
-        files: Mapping[str, Sequence[int | str]] = rounds["files"]
+    def _differing(
+        self, case_id: str, files: Mapping[str, Sequence[int | str]], *, thoroughly: bool = False
+    ) -> list[str]:
+        """Those of the noted `files` that are gone or changed."""
         path = f"{self._root}/{case_id}"
         return [name for name, stored in files.items() if differs(f"{path}/{name}", stored, thoroughly=thoroughly)]
 
