@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import ianvs
 from ianvs.base.errors import IanvsError, shown_path
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.visible_text import visible
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
 
@@ -120,7 +119,7 @@ def _logs(options: argparse.Namespace) -> int:
     if not found:  # what the last run made is there, too, whatever has changed since, such as PYTHONPATH
         ids = [id_ for id_ in JobStore(plan.job.workspace, plan.job.name).ids() if id_.startswith(options.case)]
         if len(ids) == 1 and (log := plan.store.log(ids[0])).is_file():
-            sys.stdout.write(hide_secrets(log.read_text(errors="replace"), known=plan.secrets))
+            sys.stdout.write(log.read_text(errors="replace"))
             return 0
         found = [planned for planned in plan if planned.case.algorithm.casefold() == options.case.casefold()]
         found = [planned for planned in found if planned.state == "failed"][:1] or found  # whose log is wanted
@@ -139,7 +138,7 @@ def _logs(options: argparse.Namespace) -> int:
         )
     text = log.read_text(errors="replace")
     if text.strip():
-        sys.stdout.write(hide_secrets(text, known=plan.secrets))  # an earlier version may have written it
+        sys.stdout.write(text)
     else:
         names = ", ".join(sorted(path.name for path in log.parent.iterdir()))
         state = f"It is {found[0].state} ({found[0].reason}); {os.path.relpath(log.parent)} holds {names}."

@@ -277,7 +277,7 @@ def make_plan(
     plan = Plan(
         job,
         (*algorithms, *filter(None, repetitions), *references.algorithms),
-        CaseStore(job.workspace),
+        CaseStore(job.workspace, secrets_in(job)),
         tuple(scores),
         references,
         studies,
