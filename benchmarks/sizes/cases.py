@@ -180,10 +180,11 @@ def write_like(
         "case.json": {"case": vars(case), "identity": algorithm.identity_of(case)},
         "rounds.json": {**rounds, "files": {"predictions.zip": noted(folder / "predictions.zip")}},
         "scores.json": {"scores": scores, "rungs": {}},
-        "result.json": store.result(origin) or {},
     }
     for name, content in contents.items():
         (folder / name).write_text(checksummed_text(content, f"{case.id}/{name}"))
+    result = store.finished_record(case.id, store.facts(origin))
+    (folder / "result.json").write_text(checksummed_text(result, f"{case.id}/result.json"))
 
 
 def count(folder: Path) -> int:

@@ -9,13 +9,12 @@ for result in results: ...  # typed, one CaseResult per case
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ianvs.api import Results, compare, export, history, load_results, merge, migrate, plan, prepare, run, validate
+    from ianvs.api import Results, compare, export, load_results, merge, migrate, plan, prepare, run, validate
 
 __all__ = [
     "Results",
     "compare",
     "export",
-    "history",
     "load_results",
     "merge",
     "migrate",
@@ -32,4 +31,5 @@ def __getattr__(name: str) -> object:
         from ianvs import api
 
         return getattr(api, name)
-    raise AttributeError(f"module 'ianvs' has no attribute '{name}'")
+    replacement = "; use ianvs.compare, which takes several workspaces" if name == "history" else ""
+    raise AttributeError(f"module 'ianvs' has no attribute '{name}'{replacement}")

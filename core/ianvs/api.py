@@ -20,7 +20,6 @@ from ianvs.config.spec import JobSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.results.comparing.comparison import Comparison, compare_sides
-from ianvs.results.comparing.history import History, history_of
 from ianvs.results.comparing.merging import Merged, merge_workspaces
 from ianvs.results.comparing.sides import read_side, stored_results
 from ianvs.results.exports.exporting import export_results
@@ -46,13 +45,11 @@ from ianvs.store import prune as remove_prunable
 
 __all__ = [
     "Comparison",
-    "History",
     "Merged",
     "Results",
     "compare",
     "exams",
     "export",
-    "history",
     "load_results",
     "merge",
     "migrate",
@@ -269,14 +266,6 @@ def export(path: PathLike, to: str, out: PathLike, *, workspace: PathLike | None
     missing, or `out` is not empty.
     """
     return export_results(stored_results(path, workspace), to, Path(out))
-
-
-def history(workspaces: Sequence[PathLike], metric: str | None = None) -> History:
-    """How `metric` changed from one workspace to the next; by default the metric by which the first job is ranked.
-
-    Nothing is written. Raises IanvsError for fewer than two, or a metric that none of them has.
-    """
-    return history_of([(str(one), stored_results(one)) for one in workspaces], metric)
 
 
 def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> dict[Path, str]:

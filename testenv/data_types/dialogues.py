@@ -1,7 +1,7 @@
 """Conversations. Replies are checked as a plugin gives them, and are bytes in the store, which holds no objects."""
 
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -45,9 +45,14 @@ class Conversations(DataType):
         heard = asked if part.transform is None else part.transform(asked)
         return packed([one["user"] for one in heard])
 
+    def columns(self, shown: NDArray[Any] | None) -> Mapping[str, Any]:
+        """questions: what users said, turn after turn."""
+        return {} if shown is None else {"questions": Replies(shown)}
+
     def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
         wanted = Replies(truth)
-        return replace(about, y_true=wanted, y_pred=Replies(said.labels), topics=wanted.topics)
+        topics = {} if wanted.topics is None else {"topics": wanted.topics}
+        return replace(about, y_true=wanted, y_pred=Replies(said.labels), columns={**about.columns, **topics})
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
         """Share of a conversation's turns that are answered right, as by the metric reply_exact_match."""

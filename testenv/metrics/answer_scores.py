@@ -87,20 +87,17 @@ def edit_similarity(record: EvaluationRecord) -> Mapping[str, float]:
 @score_metric(
     "SARI",
     aliases=("sari",),
+    needs=("questions",),
     formula="mean over n = 1..4 of (F1_keep + P_delete + F1_add) / 3, of runs of n words and the last turn's question",
     source=f"Xu et al. 2016 (TACL 4:401), eq. 3 to 8; {_TRACE}",
 )
 def sari_score(record: EvaluationRecord) -> Mapping[str, float]:
     """How well a reply simplifies what the user said: what it keeps, deletes and adds as the references do, 0 to 1."""
-    if record.questions is None:
-        raise InvalidValue(
-            "SARI compares replies with what users said, which is kept of conversations alone", "unfit-metric"
-        )
-    places, scores, said = list[tuple[int, int]](), list[float](), list(record.questions)
+    places, scores, said = list[tuple[int, int]](), list[float](), list(record.column("questions"))
     for index, turn, references, reply in turns_of(record):
         places.append((index, turn))
         scores.append(sari(said[index][turn] or "", reply, references) if is_answer(reply) else 0.0)
-    return in_parts("SARI", in_rows(places, scores, len(said)), record.topics)
+    return in_parts("SARI", in_rows(places, scores, len(said)), record.columns.get("topics"))
 
 
 def sari(source: str, reply: str, references: Sequence[str]) -> float:

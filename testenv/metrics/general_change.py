@@ -13,7 +13,8 @@ from ianvs.base.errors import InvalidValue, closest, one_line
 from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data.options import Options, metric_options
-from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
+from ianvs.exam.metrics.definition import matrix_metric, mean
+from ianvs.exam.metrics.metric import Metric
 
 Array = NDArray[np.float64]
 _TRACE = "Wang et al. 2023 (TRACE, arXiv 2310.06762)"
@@ -39,8 +40,8 @@ class GeneralOptions(Options):
     tests: list[str] = Field(default_factory=list)
 
 
-def _change(name: str, about: str) -> MatrixMetric:
-    plain = MatrixMetric(
+def _change(name: str, about: str) -> Metric:
+    plain = Metric(
         name,
         "matrix",
         f"Change of {about}: mean over general test sets of the final score minus that before training.",
@@ -49,7 +50,7 @@ def _change(name: str, about: str) -> MatrixMetric:
         needs=("untrained",),
     )
 
-    def configured(spec: MetricSpec) -> MatrixMetric:
+    def configured(spec: MetricSpec) -> Metric:
         options = metric_options(GeneralOptions, name, spec)
         tests = options.tests
         return replace(plain, function=lambda inputs: _mean_change(inputs, tests))

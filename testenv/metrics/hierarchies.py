@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import InvalidValue
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
@@ -57,9 +56,7 @@ def _paths(tree: ClassTree, classes: tuple[str, ...]) -> tuple[Counts, Counts]:
 
 def _compared(record: EvaluationRecord, true: Counts, answered: Counts) -> Counts:
     """(N, 5) of these pairs of classes the fields of `_Answers` after the first."""
-    if record.hierarchy is None:
-        raise InvalidValue("there is no tree over the classes: give the dataset one by `hierarchy`", "unfit-metric")
-    paths, heights = _paths(record.hierarchy, record.classes)
+    paths, heights = _paths(record.column("hierarchy"), record.classes)
     depths = (paths >= 0).sum(axis=1) - 1
     alike = np.logical_and.accumulate((paths[true] == paths[answered]) & (paths[true] >= 0), axis=1)
     common = alike.sum(axis=1) - 1

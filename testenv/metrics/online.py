@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Curve
-from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
+from ianvs.exam.metrics.definition import matrix_metric, mean
+from ianvs.exam.metrics.metric import Metric
 
 Array = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ def _minimum(curve: Curve, k: int, last: int | None) -> float:
     return mean(scores[begun > j + 1, j].min() for j in range(k))
 
 
-def _windowed(window: int, rise: bool) -> MatrixMetric:
+def _windowed(window: int, rise: bool) -> Metric:
     """WF or WP of one window; the paper's two differ in the sign of the change alone."""
     name, what, extreme = ("WP", "rise", "plasticity") if rise else ("WF", "drop", "forgetting")
     change = "score[n][j] - score[m][j]" if rise else "score[m][j] - score[n][j]"

@@ -131,7 +131,7 @@ def format_follow(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def perception(record: EvaluationRecord) -> Mapping[str, float]:
     """Share of right replies among those of the form that was asked for; undefined where there is none."""
-    return in_parts("perception", record.by_sample("perception", _perceived), record.topics)
+    return in_parts("perception", record.by_sample("perception", _perceived), record.columns.get("topics"))
 
 
 def _perceived(record: EvaluationRecord) -> Array:

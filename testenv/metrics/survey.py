@@ -2,7 +2,7 @@
 
 R: (T, T), R[k, j] is the score on test set j after round k (both count from 0 in code, from 1 in formulas). An entry
 that a formula reads and that is nan makes its value nan; entries that it does not read may be missing. All formulas
-are written for scores of which more is better; what becomes of others `MatrixMetric` says.
+are written for scores of which more is better; what becomes of others `Metric.unit` says.
 """
 
 import numpy as np

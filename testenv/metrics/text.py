@@ -73,7 +73,7 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[str, str], flo
             scores.append(max(score(reply, one) for one in references) if is_answer(reply) else 0.0)
         return in_rows(places, scores, count_of(record))
 
-    return in_parts(name, record.by_sample(name, rows), record.topics)
+    return in_parts(name, record.by_sample(name, rows), record.columns.get("topics"))
 
 
 def is_answer(reply: str | None) -> TypeGuard[str]:

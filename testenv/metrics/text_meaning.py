@@ -61,7 +61,7 @@ class _Similarity:
 
         A negative cosine counts 0; the part "raw" is the mean of the cosines as they are.
         """
-        return _parts(record.by_sample(NAME, self._rows), record.topics)
+        return _parts(record.by_sample(NAME, self._rows), record.columns.get("topics"))
 
     def about(self) -> Mapping[str, str]:
         """What it was computed with."""

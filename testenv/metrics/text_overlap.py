@@ -115,7 +115,7 @@ def _of_corpus(name: str, formula: str, summary: str, source: str, score: Callab
     def parts(record: EvaluationRecord) -> Mapping[str, float]:
         if (why := _sacrebleu(name)) is not None:
             raise IanvsError(why, code="missing-package")
-        topics = [] if record.topics is None else record.topics.tolist()
+        topics = record.columns["topics"].tolist() if "topics" in record.columns else []
         turns = [
             (turn, topics[index] if topics else "", (references, reply or ""))
             for index, turn, references, reply in turns_of(record)

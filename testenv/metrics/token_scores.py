@@ -52,6 +52,6 @@ def _in_parts(
         with np.errstate(over="ignore"):  # of a model that is wrong beyond what a number can hold: not finite, no score
             return score(float(found[rows].sum()), count) if count else NAN
 
-    topics = np.full(len(tokens), "") if record.topics is None else record.topics
+    topics = record.columns.get("topics", np.full(len(tokens), ""))
     parts = {name: of(np.ones(len(tokens), dtype=bool))}
     return parts | {f"topic {topic}": of(topics == topic) for topic in dict.fromkeys(topics.tolist()) if topic}

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs.cli import main
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
-SECRETS = ("sesame-open-1234", "sesame-shut-5678", "hunter-two-22")
+SECRETS = ("sesame-open-1234", "sesame-shut-5678", "hunter-two-22", "s3cret-in-a-query")
 GRID = """
 - api_keys: {values: [sesame-open-1234, sesame-shut-5678]}
 - database: {values: ["postgres://me:hunter-two-22@db.example/x"]}
@@ -29,6 +30,10 @@ PLUGIN = edited(
     'no luck in round {round}"',
     'no luck with {self.remark}"',
 )
+# In pieces: the file itself is kept as it is written.
+PRINTS = "print(self.remark, 'https://hub.example/m?token=' + '-'.join('s3cret in a query'.split()), flush=True)"
+FAILS = "        if round == self.fail_in_round:"
+PLUGIN = edited(PLUGIN, FAILS, f"        {PRINTS}\n{FAILS}")
 
 
 def test_secrets_are_in_no_file_of_ours_and_still_tell_cases_apart(
@@ -50,7 +55,11 @@ def test_secrets_are_in_no_file_of_ours_and_still_tell_cases_apart(
     assert not any(secret in found.remark for found in results for secret in SECRETS)
     left = {file: file.read_bytes() for file in (tmp_path / "job" / "ws").rglob("*") if file.is_file()}
     assert not [(file, secret) for file, text in left.items() for secret in SECRETS if secret.encode() in text]
+    failing = next(found for found in results if found.status == "failed")
+    for words in (["plan"], ["status"], ["report"], ["logs", failing.case.id]):
+        assert main([*words, "-f", str(path)]) == 0
     assert not any(secret in text for text in capfd.readouterr() for secret in SECRETS)
+    assert "?token=***" in failing.failure.log.read_text()
     table = (tmp_path / "job" / "ws" / "test" / "rank" / "all_rank.csv").read_text()
     assert "${IANVS_TEST_TOKEN}" in table
     assert "postgres://***@db.example/x" in table

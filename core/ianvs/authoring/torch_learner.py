@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import networks
-from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.image_transforms import ImageAugmentation
+from ianvs.authoring.network_module import NetworkModule
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
 from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.preprocessing import preprocess_options
@@ -33,7 +33,7 @@ ADAPTATIONS = ("probe", "finetune")
 _UNSTABLE = "the training loss of a round did not fall: a smaller learning_rate may help"
 
 
-class TorchLearner(Answering):
+class TorchLearner(NetworkModule):
     """Trains a classifier on the data of each round; by itself, plain fine-tuning.
 
     The head has an output for every class of the exam from the start. Outputs of classes that were not yet taught are
@@ -266,7 +266,7 @@ class TorchLearner(Answering):
             self.data = None
 
     def save(self, path: Path) -> Path:
-        """See NetworkHolder. Raises PluginError for weights that are not finite."""
+        """See NetworkModule. Raises PluginError for weights that are not finite."""
         if self._shape is not None:
             trained = [p for p in self.network.parameters() if p.is_floating_point() and p.requires_grad]
             require_finite(trained, self._round, self.schedule.learning_rate)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
@@ -129,6 +130,25 @@ def hide_secrets(
     given, environment: as of `secrets_of`. known: further secrets.
     """
     return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(known))))
+
+
+class Redactor:
+    """Hides secrets in texts, and in records of texts.
+
+    Args:
+        known: Secrets to hide beside whatever looks like one.
+    """
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known = forms_of(known)
+
+    def __call__(self, value: Any) -> Any:
+        """The same text, or the same record with each of its texts, without secrets."""
+        if isinstance(value, str):
+            return replaced(value, secret_spans(value, self._known))
+        if isinstance(value, Mapping):
+            return {name: self(part) for name, part in value.items()}
+        return [self(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def secrets_of(*given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING) -> frozenset[str]:

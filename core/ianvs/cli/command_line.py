@@ -39,7 +39,6 @@ Examines continual-learning algorithms and ranks them.
   ianvs prune -f benchmarkingjob.yaml      what the workspace could do without, with sizes; --yes removes it
   ianvs compare A B                        what differs between workspaces, and what got better or worse
   ianvs merge A B --out DIR                results of several workspaces in a new one, one leaderboard
-  ianvs history A B C                      a metric from one workspace to the next, in the order of commits
   ianvs export -f JOB --to parquet --out D results for pandas, MLflow, TensorBoard, W&B, Hugging Face
   ianvs metrics                            list the metrics and their definitions
   ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
@@ -55,7 +54,7 @@ GROUPS: Mapping[str, str] = {
     "status logs prune report": "ianvs.cli.stored_commands:add_commands",
     "new": "ianvs.cli.installed_commands:add_new",
     "list show": "ianvs.cli.installed_commands:add_list",
-    "compare merge history": "ianvs.cli.stored_commands:add_comparing",
+    "compare merge": "ianvs.cli.stored_commands:add_comparing",
     "jobs migrate": "ianvs.cli.installed_commands:add_jobs",
     "examples": "ianvs.cli.ianvs_examples.examples_command:add_examples",
     "metrics": "ianvs.cli.installed_commands:add_metrics",

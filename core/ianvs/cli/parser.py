@@ -41,6 +41,7 @@ _COMMANDS: Mapping[str, str] = _by_word(
         "sys-info info env version diagnose": "ianvs doctor",
         "dry-run queue trials": "ianvs plan JOB",
         "log cat tail": "ianvs logs CASE JOB",
+        "history": "ianvs compare A B C",
     }
 ) | {kind: f"ianvs list {kind}" for kind in ("scenarios", "datasets", "networks", "paradigms", "engines")}
 _OPTIONS: Mapping[str, str] = _by_word(

@@ -142,12 +142,14 @@ def _plan(options: argparse.Namespace) -> int:
     warn(plan.job.warnings)
     for study in plan.studies:
         print(outline(study, plan))
+    states = Counter[str]()
     for planned in plan:
+        states[planned.state] += 1
         print(visible(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}"))
     for algorithm in plan.job.algorithms:
         if algorithm.resources is not None:
             print(f"each case of {algorithm.name} takes {algorithm.resources}")
-    print(counted(Counter(planned.state for planned in plan)))
+    print(counted(states))
     return 0
 
 

@@ -1,7 +1,5 @@
-"""`ianvs status`, `logs`, `report`, `export`: what a workspace holds of a job; `compare`, `merge`, `history`: several;
-`cache`: what decoded data take in one.
-
-The history is a command of its own, and no option of `report`: that takes one job file and writes into its workspace.
+"""`ianvs status`, `logs`, `report`, `export`: what a workspace holds of a job; `compare`, `merge`: several; `cache`:
+what decoded data take in one.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import ianvs
 from ianvs.base.errors import IanvsError, shown_path
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.visible_text import visible
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
 
@@ -27,7 +24,6 @@ _RENEWED = 5.0  # seconds after which a watched page is made anew
 
 if TYPE_CHECKING:
     from ianvs.results.comparing.comparison import Comparison
-    from ianvs.results.comparing.history import History
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -123,7 +119,7 @@ def _logs(options: argparse.Namespace) -> int:
     if not found:  # what the last run made is there, too, whatever has changed since, such as PYTHONPATH
         ids = [id_ for id_ in JobStore(plan.job.workspace, plan.job.name).ids() if id_.startswith(options.case)]
         if len(ids) == 1 and (log := plan.store.log(ids[0])).is_file():
-            sys.stdout.write(hide_secrets(log.read_text(errors="replace"), known=plan.secrets))
+            sys.stdout.write(log.read_text(errors="replace"))
             return 0
         found = [planned for planned in plan if planned.case.algorithm.casefold() == options.case.casefold()]
         found = [planned for planned in found if planned.state == "failed"][:1] or found  # whose log is wanted
@@ -142,7 +138,7 @@ def _logs(options: argparse.Namespace) -> int:
         )
     text = log.read_text(errors="replace")
     if text.strip():
-        sys.stdout.write(hide_secrets(text, known=plan.secrets))  # an earlier version may have written it
+        sys.stdout.write(text)
     else:
         names = ", ".join(sorted(path.name for path in log.parent.iterdir()))
         state = f"It is {found[0].state} ({found[0].reason}); {os.path.relpath(log.parent)} holds {names}."
@@ -288,13 +284,6 @@ def add_comparing(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("sources", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new workspace")
 
-    about = "a metric from one workspace to the next, in the order of commits"
-    parser = add_command(commands, "history", about, _history)
-    parser.add_argument("workspaces", nargs="+", metavar="A", help=_SIDE)
-    parser.add_argument("--metric", metavar="NAME", help="a metric's column (default: what the first is ranked by)")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it; .svg")
-    _for_machines(parser)
-
 
 def _for_machines(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as json, too")
@@ -343,18 +332,7 @@ def _merge(options: argparse.Namespace) -> int:
     return 0
 
 
-def _history(options: argparse.Namespace) -> int:
-    from ianvs.results.comparing.history import draw_history, history_text
-
-    found = ianvs.history(options.workspaces, options.metric)
-    print(history_text(found))
-    if options.picture is not None:
-        print(f"\npicture: {draw_history(found, options.picture)}")
-    _write(options, found)
-    return 0
-
-
-def _write(options: argparse.Namespace, found: Comparison | History) -> None:
+def _write(options: argparse.Namespace, found: Comparison) -> None:
     """The files that `_for_machines` asks for."""
     from ianvs.results.comparing.comparison_text import records_csv
     from ianvs.store import write_atomic

@@ -148,7 +148,7 @@ def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
             if at(source.data, *path) is not None and linked is not None:
                 tree, problems = class_tree(linked, path if linked is source else ())
                 reading.problems += problems
-                exam = exam.with_hierarchy(tree)
+                exam = exam.with_dataset(replace(exam.dataset, hierarchy=tree))
             yield exam
 
 

@@ -84,7 +84,7 @@ class JobSpec(JobSettings):
     unexpanded_paths: Mapping[Path, str] = field(default_factory=dict, compare=False)
 
 
-_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides", "tree")
+_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides", "dataset_columns")
 
 
 def resolved(job: JobSpec) -> dict[str, object]:

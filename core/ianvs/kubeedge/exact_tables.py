@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ianvs.base.secrets import without_secrets
 from ianvs.base.types import CaseResult
 from ianvs.config.spec import RankSpec
 from ianvs.store.files import write_json
@@ -70,7 +69,7 @@ def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str
         case, metrics = result.case, _remembered(result.directory / "files")
         if not metrics:  # scored by an earlier version
             metrics = {name: result.texts.get(name, value) for name, value in result.metrics.items()}
-        settings = {case.typed(name): str(value) for name, value in without_secrets(case.hyperparameters).items()}
+        settings = {case.typed(name): str(value) for name, value in case.hyperparameters.items()}
         ended = datetime.fromisoformat(result.finished_at or "1970-01-01T00:00:00+00:00").astimezone(UTC)
         own = {"algorithm": case.algorithm, "paradigm": case.paradigm}
         place = {"time": f"{ended:%Y-%m-%d %H:%M:%S}", "url": str(result.directory / "files")}

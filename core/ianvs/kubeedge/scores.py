@@ -10,7 +10,7 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure, RoundResult, ScoreMatrix
 from ianvs.config.contracts import ContractResult
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics import MatrixMetric, find
+from ianvs.exam.metrics import find
 from ianvs.kubeedge.calls import during
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.exact_tables import remember, transfer
@@ -167,7 +167,7 @@ def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names
         matrix = ScoreMatrix.of(np.array(R, dtype=float), first)
         for name in names:
             metric = find(name)
-            if isinstance(metric, MatrixMetric) and metric.function is not None:
+            if metric.level == "matrix" and metric.function is not None:
                 values[name] = number(metric.function(matrix))
     return values
 

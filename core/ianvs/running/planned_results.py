@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ianvs.base.errors import IanvsError, one_line, shown_path
 from ianvs.base.secrets import without_secrets
+from ianvs.base.types import TestCase
 from ianvs.config import resolved
 from ianvs.config.contracts import contract_of
 from ianvs.config.spec import JobSpec
@@ -17,7 +18,7 @@ from ianvs.running.contamination import overlaps
 from ianvs.running.inspector import Inspector
 from ianvs.running.job_notes import job_notes
 from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns
-from ianvs.store import JobStore
+from ianvs.store import JobStore, Study
 
 _MOST_REASONS = 1_000  # cases of which a report asks why they are new
 
@@ -42,7 +43,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
         seeds=seeds,
         metrics=metrics,
         columns=tuple(columns),
-        case_list=tuple(case for case, _ in planned),
+        case_list=tuple(_shown(case) for case, _ in planned),
         provenance={**provenance, "configuration": resolved(job)},
         references={case_id: found for case_id, found in references.items() if found},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
@@ -50,9 +51,19 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
         titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
         overlaps=overlaps(plan),
         job_notes=job_notes(plan),
-        studies=tuple(study.stored for study in plan.studies if study.stored is not None),
+        studies=tuple(_shown_study(study.stored) for study in plan.studies if study.stored is not None),
         contract=contract_of(job).name,
     )
+
+
+def _shown(case: TestCase) -> TestCase:
+    """As it is stored: a record of results has no secrets."""
+    return replace(case, hyperparameters=without_secrets(case.hyperparameters))
+
+
+def _shown_study(study: Study) -> Study:
+    trials = (replace(trial, drawn=without_secrets(trial.drawn)) for trial in study.trials)
+    return replace(study, trials=tuple(trials))
 
 
 def results_of_last_run(plan: Plan) -> Results:
@@ -98,7 +109,7 @@ def _other_settings(found: Results) -> str:
     """The message that a job has stored results, but none for the settings that are asked for; with those it has."""
     values: dict[str, dict[str, None]] = {}
     for case in found.case_list:
-        for name, value in {"seed": case.seed, **without_secrets(case.hyperparameters)}.items():
+        for name, value in {"seed": case.seed, **case.hyperparameters}.items():
             values.setdefault(name, {})[str(value)] = None
     stored = "; ".join(f"{name} {one_line(list(of), 6)}" for name, of in values.items())
     return (

@@ -17,8 +17,8 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_pictures
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric, PartialRecord
-from ianvs.exam.metrics.packed_replies import Replies
-from ianvs.exam.metrics.ragged import Ragged, joined_ragged
+from ianvs.exam.metrics.pooled_record import pooled
+from ianvs.exam.metrics.ragged import Ragged
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
 from ianvs.running.inspector import Inspector
@@ -52,8 +52,9 @@ def score_case(request: CaseRequest) -> None:
     metrics = [(spec, key, of.on_device(request.device) if of.on_device else of) for spec, key, of in resolved]
     over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
     if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
-        for tree in {spec.tree for spec, _, _ in scores}:  # more than one: a reference run of several exams
-            _write_scores(request, record, [one for one in scores if one[0].tree == tree])
+        given = [spec.dataset_columns for spec, _, _ in scores]  # several: a reference run of several exams
+        for columns in (each for n, each in enumerate(given) if each not in given[:n]):
+            _write_scores(request, record, [one for one in scores if one[0].dataset_columns == columns], columns)
     for spec, key, metric in over_matrix:  # they read the scores
         of, of_key = next((of, of_key) for of, of_key in request.scores if metric_key(spec, of) == key)
         found = cases.score(request.case.id, of_key, after)
@@ -71,13 +72,19 @@ def score_case(request: CaseRequest) -> None:
         cases.write_score(request.case.id, key, score_record(np.array([[value]], dtype=np.float64)), after)
 
 
-def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wanted]) -> None:
+def _write_scores(
+    request: CaseRequest, record: ExamRecord, metrics: Sequence[Wanted], columns: Mapping[str, object]
+) -> None:
+    """columns: those that the dataset's settings give."""
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
     kind = data_type(record.kind, request.testenv.dataset.data_type)
     wanted = not kind.stores_truth and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request, kind) if wanted else None
-    said = [Replies(one) for one in exams.pictures(request.exam_id)] if kind.shows == "replies" else []
-    known = _Known(record, kind, exams.truth(request.exam_id), every, exams.rows(request.exam_id), said)
+    truth = exams.truth(request.exam_id)
+    shown = exams.pictures(request.exam_id) or [None] * len(truth)
+    own = exams.columns(request.exam_id, len(truth))
+    of_sheets = [{**kind.columns(one), **its, **columns} for one, its in zip(shown, own, strict=True)]
+    known = _Known(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
     alone = [one for one in metrics if one[1] not in state]  # the answers of a round alone tell them
     values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
@@ -88,8 +95,6 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[Wa
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
     for arrived, row in _rows(cases, request, known, rounds):
-        if (tree := metrics[0][0].tree) is not None:
-            row = [cell and replace(cell, hierarchy=tree) for cell in row]
         scores = _row_scores(alone, row)
         if arrived is not None:
             for key, told in scores.items():
@@ -193,49 +198,6 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
     return replace(cell, y_true=None, y_pred=None)
 
 
-def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
-    """The samples of all test sets that were asked as those of one, each once; None where none was asked.
-
-    Of what not all of them have, nothing is kept.
-    """
-    records = _each_once([record for record in row if record is not None])
-    if len(records) < 2:
-        return records[0] if records else None
-
-    def joined(columns: Sequence[Any]) -> Any:
-        if all(isinstance(column, Ragged) for column in columns):
-            return joined_ragged(columns)
-        arrays = [np.asarray(column) for column in columns if isinstance(column, np.ndarray | Replies)]
-        return np.concatenate(arrays) if len(arrays) == len(columns) else None
-
-    counts = joined([None if record.counts is None else record.counts[None] for record in records])
-    names = set.intersection(*(set(record.extras) for record in records))
-    found = EvaluationRecord(
-        records[0].classes,
-        y_true=joined([record.y_true for record in records]),
-        y_pred=joined([record.y_pred for record in records]),
-        counts=None if counts is None else counts.sum(0),
-        extras={name: np.concatenate([record.extras[name] for record in records]) for name in names},
-        unseen=joined([record.unseen for record in records]),
-        hierarchy=records[0].hierarchy,
-        seen=records[0].seen,
-        seen_before=records[0].seen_before,
-        seen_first=records[0].seen_first,
-    )
-    where = joined([record.positions for record in records])
-    return found if where is None else replace(PartialRecord.of(found, np.argsort(where)), positions=None)
-
-
-def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
-    """Where they share samples, each without those that one before it has."""
-    there = np.empty(0, np.int64)
-    for j, record in enumerate(records):
-        if record.positions is not None:
-            records[j] = PartialRecord.of(record, ~np.isin(record.positions, there))
-            there = np.union1d(there, record.positions)
-    return records
-
-
 def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
     """[i] all true labels of sheet i, read from the data where the store does not keep them."""
     exam = request.exam()
@@ -244,9 +206,9 @@ def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | N
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of an exam. truth, every, said: of each sheet. rows: of each test set that is not all of its sheet.
+    """What is known of an exam.
 
-    said: what users say, of conversations.
+    truth, every, columns: of each sheet. rows: of each test set that is not all of its sheet.
     """
 
     record: ExamRecord
@@ -254,7 +216,7 @@ class _Known:
     truth: Sequence[NDArray[Any]]
     every: Sequence[LabelPictures | None] | None
     rows: Mapping[int, NDArray[np.int64]]
-    said: Sequence[Replies] = ()
+    columns: Sequence[Mapping[str, Any]]
 
     def seen(self, stored: Mapping[Asked, Predictions], asked: Asked, rounds: int) -> EvaluationRecord | None:
         """What is known of a test set after so many `rounds`; None where it was not asked."""
@@ -273,7 +235,7 @@ class _Known:
             seen_first=_taught(record, 1),
             test=record.tests[j],
             tests=record.tests,
-            questions=self.said[sheet] if self.said else None,
+            columns=self.columns[sheet],
         )
         whole = None if self.every is None else self.every[sheet]
         found = self.kind.record(about, self.truth[sheet] if whole is None else whole, said)

@@ -24,7 +24,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from ianvs.base.digests import content
+from ianvs.base.digests import CHANGED, content, noted
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Failure, Status, TestCase
@@ -36,27 +36,27 @@ from ianvs.store.round_store import ALL_PREDICTIONS, CASE, RESULT, ROUNDS, SCORE
 from ianvs.store.stored_score import StoredScore, stored_score
 
 _EVALUATED = "evaluated"  # status in result.json of a case that is not scored yet
+_STORED = "stored"  # in result.json: what a finished case consists of
+_LISTED = (CASE, ROUNDS, SCORES)
 
 
 @dataclass(frozen=True)
 class CaseState:
-    """State of a case, and of a finished one the content of its JSON files.
+    """State of a case.
 
     Attributes:
         status: None if nothing is stored of the case. One with damaged files is unfinished.
         damaged: Files of a case that has ended that are missing or changed, relative to its folder.
         result: Content of result.json.
         exam_id: Id of its exam; "" where the case has not finished.
-        rounds: Content of each round.json.
-        scores: Content of scores.json, by key.
+        scores: Keys of scores.json, of a finished case.
     """
 
     status: Status | None
     damaged: tuple[str, ...] = ()
     result: Record | None = field(default=None, repr=False, compare=False)
     exam_id: str = field(default="", repr=False, compare=False)
-    rounds: Sequence[Record] = field(default=(), repr=False, compare=False)
-    scores: Mapping[str, Record] = field(default_factory=dict, repr=False, compare=False)
+    scores: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -66,7 +66,7 @@ class CaseState:
     @property
     def score_keys(self) -> frozenset[str]:
         """Keys of the scores that are stored, those in result.json included."""
-        return frozenset(self.scores).union((self.result or {}).get("handed", {}).get("scores", ()))
+        return self.scores.union((self.result or {}).get("handed", {}).get("scores", ()))
 
 
 class CaseStore(RoundStore):
@@ -178,6 +178,13 @@ class CaseStore(RoundStore):
         scores: Mapping[str, Record] = self._scores(case_id)["scores"]
         return scores
 
+    def finished_records(self, case_id: str) -> tuple[Sequence[Record], Mapping[str, Record]]:
+        """(the content of each round.json, that of scores.json by key) of a finished case. Raises DamagedError."""
+        rounds, scores = self._read(case_id, ROUNDS), self._read(case_id, SCORES)
+        if rounds is None or scores is None:
+            raise DamagedError(self.folder(case_id) / (ROUNDS if rounds is None else SCORES), CHANGED)
+        return rounds["rounds"], scores["scores"]
+
     def _scores(self, case_id: str) -> dict[str, Any]:
         """Content of scores.json to add to; what is damaged is computed again."""
         with suppress(DamagedError):
@@ -224,8 +231,19 @@ class CaseStore(RoundStore):
         """Store that the case ended well. facts: bound, finished_at, provenance."""
         self.join_rounds(case_id)
         self._write(case_id, SCORES, self._scores(case_id))
-        self._write(case_id, RESULT, {"status": "finished", "failure": None, **facts})
+        self._write(case_id, RESULT, self.finished_record(case_id, facts))
         (self.folder(case_id) / "running.json").unlink(missing_ok=True)
+
+    def finished_record(self, case_id: str, facts: Mapping[str, object]) -> dict[str, object]:
+        """Content of result.json once all other files are written.
+
+        It lists them, so that one file and the sizes and times of the others tell that the case is as it was stored.
+        """
+        rounds, folder = self._read(case_id, ROUNDS), self.folder(case_id)
+        files = {name: noted(folder / name) for name in _LISTED if (folder / name).is_file()}
+        files |= {} if rounds is None else rounds["files"]
+        stored = {"files": files, "exam_id": self.exam_id(case_id), "scores": list(self._scores(case_id)["scores"])}
+        return {"status": "finished", "failure": None, **facts, _STORED: stored}
 
     def facts(self, case_id: str) -> dict[str, Any]:
         """What `finish` was called with."""
@@ -255,7 +273,7 @@ class CaseStore(RoundStore):
 
         Args:
             case_id: Id of the case.
-            thoroughly: Read predictions even if their size and time are as they were noted.
+            thoroughly: Read files even if their size and time are as they were noted.
 
         Raises:
             IanvsError: A file may not be read.
@@ -268,19 +286,22 @@ class CaseStore(RoundStore):
             return CaseState("unfinished" if (self.folder(case_id) / CASE).exists() else None)
         if result["status"] != "finished":
             return CaseState(result["status"], result=result)
+        stored = result.get(_STORED)
+        if stored is not None and not thoroughly and not self._differing(case_id, stored["files"]):
+            return CaseState("finished", (), result, stored["exam_id"], frozenset(stored["scores"]))
         damaged, records = [], dict[str, Record]()
-        for name in (CASE, ROUNDS, SCORES):
+        for name in _LISTED:
             with suppress(DamagedError):
                 if (record := self._read(case_id, name)) is not None:
                     records[name] = record
                     continue
             damaged.append(name)
         if ROUNDS in records:
-            damaged += self._damaged_predictions(case_id, records[ROUNDS], thoroughly=thoroughly)
+            damaged += self._differing(case_id, records[ROUNDS]["files"], thoroughly=thoroughly)
         if damaged:
             return CaseState("unfinished", tuple(damaged), result)
         exam_id = str(records[CASE]["identity"].get("exam_id", ""))
-        return CaseState("finished", (), result, exam_id, records[ROUNDS]["rounds"], records[SCORES]["scores"])
+        return CaseState("finished", (), result, exam_id, frozenset(records[SCORES]["scores"]))
 
     def status(self, case_id: str) -> Status | None:
         """None if nothing is stored of the case."""
@@ -305,7 +326,7 @@ class CaseStore(RoundStore):
 
 
 def _facts(result: Record) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name not in ("status", "failure")}
+    return {name: value for name, value in result.items() if name not in ("status", "failure", _STORED)}
 
 
 def _read_id(path: Path) -> str | None:

@@ -88,11 +88,12 @@ class ExamStore:
         manifest: Mapping[str, object],
         pictures: Sequence[NDArray[Any]] = (),
         rows: Mapping[int, NDArray[np.int64] | None] | None = None,
+        columns: Sequence[Mapping[str, NDArray[Any]]] = (),
     ) -> None:
         """truth[i]: labels of sheet i; of label pictures those of pictures[i], the first few of it.
 
         pictures[i]: what its data type shows of it in reports (ianvs.exam.data_types.DataType.shown). rows: by test
-        set, where its samples are on its sheet, if it is not all of them.
+        set, where its samples are on its sheet, if it is not all of them. columns[i]: further columns of sheet i.
         """
         with replace_folder(self.folder(exam_id)) as folder:
             np.savez(folder / "truth.npz", **_numbered(truth))  # type: ignore[arg-type]
@@ -100,6 +101,8 @@ class ExamStore:
                 np.savez(folder / "pictures.npz", **_numbered(pictures))  # type: ignore[arg-type]
             if parts := {str(j): one for j, one in (rows or {}).items() if one is not None}:
                 np.savez(folder / "rows.npz", **parts)  # type: ignore[arg-type]
+            if named := {f"{i}/{name}": values for i, of in enumerate(columns) for name, values in of.items()}:
+                np.savez(folder / "columns.npz", **named)  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
             files = {path.name: noted(path) for path in sorted(folder.iterdir())}
             write_checksummed(
@@ -131,6 +134,18 @@ class ExamStore:
             return {}
         with np.load(checked(self.folder(exam_id) / "rows.npz", stored)) as arrays:
             return {int(name): arrays[name] for name in arrays.files}
+
+    def columns(self, exam_id: str, sheets: int) -> list[dict[str, NDArray[Any]]]:
+        """[i] further columns of sheet i, by name. Raises DamagedError where they are not those that were stored."""
+        found: list[dict[str, NDArray[Any]]] = [{} for _ in range(sheets)]
+        stored = self._read(exam_id)
+        if stored is None or "columns.npz" not in stored["files"]:
+            return found
+        with np.load(checked(self.folder(exam_id) / "columns.npz", stored), allow_pickle=False) as arrays:
+            for key in arrays.files:
+                sheet, _, name = key.partition("/")
+                found[int(sheet)][name] = arrays[key]
+        return found
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
         """[i] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations what users said.

@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ianvs.base.digests import checksum, checksummed_text
+from ianvs.base.secrets import Redactor
 from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.store.answer_files import write_predictions
 from ianvs.store.checksummed_json import as_record
@@ -61,10 +62,12 @@ class RoundFolder:
     Attributes:
         folder: The temporary folder.
         name: Name of its round.json, which is part of the content.
+        redacted: Hides secrets in its round.json.
     """
 
     folder: Path
     name: str
+    redacted: Redactor
 
     @property
     def model(self) -> Path:
@@ -103,7 +106,7 @@ class RoundFolder:
 
     def _write(self, record: Mapping[str, object]) -> None:
         # The folder is renamed as a whole, so that this need not be atomic.
-        (self.folder / "round.json").write_text(checksummed_text(record, self.name))
+        (self.folder / "round.json").write_text(checksummed_text(self.redacted(record), self.name))
 
 
 def is_evaluated(record: Mapping[str, Any]) -> bool:

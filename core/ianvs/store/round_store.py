@@ -3,7 +3,7 @@
 import io
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import CHANGED, checksum, content, differs, noted, parse_checksummed, unreadable
 from ianvs.base.errors import DamagedError
+from ianvs.base.secrets import Redactor
 from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.store import earlier
 from ianvs.store.answer_files import read_extras, read_predictions, read_stream, write_predictions
@@ -34,7 +35,9 @@ Record = Mapping[str, Any]
 class RoundStore:
     """Paths, files and rounds of case directories. Use `CaseStore`, which adds the rest of a case."""
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Path, secrets: Iterable[str] = ()) -> None:
+        """secrets: texts that no JSON file may contain; what looks like a secret is hidden in any case."""
+        self.redacted = Redactor(secrets)
         self.workspace = workspace
         self.root = workspace / "cases"
         self._root = str(self.root)
@@ -78,7 +81,7 @@ class RoundStore:
         self._drop_results_of_rounds(case_id, index)
         with replace_folder(self.round_folder(case_id, index)) as folder:
             (folder / "model").mkdir()
-            yield RoundFolder(folder, f"{case_id}/{_round_name(index)}")
+            yield RoundFolder(folder, f"{case_id}/{_round_name(index)}", self.redacted)
         if index and (self.round_folder(case_id, index) / PREDICTIONS).exists():
             remove(self.model_folder(case_id, index - 1))
 
@@ -226,7 +229,7 @@ class RoundStore:
         records: list[Record] = []
         with suppress(DamagedError):
             if (stored := self._read(case_id, ROUNDS)) is not None:
-                damaged = self._damaged_predictions(case_id, stored, thoroughly=thoroughly)
+                damaged = self._differing(case_id, stored["files"], thoroughly=thoroughly)
                 return [] if damaged else list(stored["rounds"])
             while (record := self._read(case_id, _round_name(len(records)))) is not None and is_evaluated(record):
                 path = f"{self._root}/{case_id}/rounds/{len(records)}/{PREDICTIONS}"
@@ -235,8 +238,10 @@ class RoundStore:
                 records.append(record)
         return records
 
-    def _damaged_predictions(self, case_id: str, rounds: Record, *, thoroughly: bool) -> list[str]:
-        files: Mapping[str, Sequence[int | str]] = rounds["files"]
+    def _differing(
+        self, case_id: str, files: Mapping[str, Sequence[int | str]], *, thoroughly: bool = False
+    ) -> list[str]:
+        """Those of the noted `files` that are gone or changed."""
         path = f"{self._root}/{case_id}"
         return [name for name, stored in files.items() if differs(f"{path}/{name}", stored, thoroughly=thoroughly)]
 
@@ -286,7 +291,7 @@ class RoundStore:
         return None
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
-        write_checksummed(self.folder(case_id) / name, f"{case_id}/{name}", value)
+        write_checksummed(self.folder(case_id) / name, f"{case_id}/{name}", self.redacted(value))
 
 
 def _round_name(index: int) -> str:

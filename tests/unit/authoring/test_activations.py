@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ianvs.authoring import TorchLearner
-from ianvs.authoring.holder import NUMBERS, samples_at_once, widest_activation
+from ianvs.authoring.activations import NUMBERS, samples_at_once, widest_activation
 
 
 def test_the_widest_activation_is_that_of_a_layer():

@@ -1,9 +1,9 @@
 """A tree over the classes of a dataset, as a testenv or a file of its own gives it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from ianvs.base.errors import Location, ValidationError, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.models.base import described, entries
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -66,3 +66,14 @@ def _edges(document: Document, path: Steps, above: object = None) -> Iterator[tu
             yield from _edges(document, where, where[-1] if named else above)
         elif not named or above is not None:
             yield where, value, where[-1] if named else above
+
+
+def tree_misfits(tree: ClassTree | None, classes: Sequence[str], place: Location | None) -> list[ValidationError]:
+    """What of a dataset's tree at `place` does not fit the classes that the data have."""
+    if tree is None:
+        return []
+    nodes = dict.fromkeys(node for edge in tree for node in edge)
+    messages = [f"class '{c}' is not in the hierarchy. Add it.{closest(c, nodes)}" for c in classes if c not in nodes]
+    if not classes:
+        messages = ["a hierarchy is over classes, and these data have none. Take it out."]
+    return [ValidationError(message, place, code="invalid-hierarchy") for message in messages]

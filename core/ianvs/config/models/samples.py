@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.base.errors import InvalidValue, Location, closest, one_line
+from ianvs.base.errors import InvalidValue, Location, ValidationError, closest, one_line
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.models.base import (
     FilePath,
@@ -22,7 +22,7 @@ from ianvs.config.models.base import (
     path_text,
     repeated,
 )
-from ianvs.config.models.class_tree import ClassTree
+from ianvs.config.models.class_tree import ClassTree, tree_misfits
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.models.image_keys import ImageSize, MaskValues, ValueRange, class_name
 from ianvs.config.strict_yaml import Document, Steps
@@ -252,6 +252,15 @@ class DatasetSpec(PlacedSpec):
             object.__setattr__(self, "train", _below(self.root, ("train",), self.test_share))
             if self.test_share is None:
                 object.__setattr__(self, "test", _below(self.root, _TEST_PARTS, None))
+
+    def misfits(self, classes: Sequence[str]) -> list[ValidationError]:
+        """What of these settings does not fit the classes that the data have."""
+        return tree_misfits(self.hierarchy, classes, self.places.get("hierarchy"))
+
+    @property
+    def columns_of_settings(self) -> dict[str, object]:
+        """What these settings say for metrics that name it; the samples' own columns are beside them."""
+        return {} if self.hierarchy is None else {"hierarchy": self.hierarchy}
 
     @classmethod
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:

@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import closest
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
-from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
@@ -36,7 +35,8 @@ class MetricSpec(NamedSpec):
     of: Name | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
     options: Options = field(default_factory=dict)
     contract: Annotated[str, NoKey] = NATIVE  # which says what the name means
-    tree: Annotated[ClassTree | None, NoKey] = None  # the dataset's hierarchy
+    # Columns that the dataset's settings give, such as `hierarchy`: another one makes another metric.
+    dataset_columns: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -200,11 +200,12 @@ class TestEnvSpec(PlacedSpec):
         names = ("linear_probe", "task_scores", "teacher_forced")
         return (*(QuestionSpec(name) for name in names if getattr(self, name)), *self.questions)
 
-    def with_hierarchy(self, tree: ClassTree) -> Self:
-        """The same with a tree over the classes of its dataset, which its metrics know."""
-        metrics = tuple(replace(metric, tree=tree) for metric in self.metrics)
-        gate = self.gate and replace(self.gate, metric=replace(self.gate.metric, tree=tree))
-        return replace(self, dataset=replace(self.dataset, hierarchy=tree), metrics=metrics, gate=gate)
+    def with_dataset(self, dataset: DatasetSpec) -> Self:
+        """The same with `dataset`, whose columns its metrics know."""
+        columns = dataset.columns_of_settings
+        metrics = tuple(replace(metric, dataset_columns=columns) for metric in self.metrics)
+        gate = self.gate and replace(self.gate, metric=replace(self.gate.metric, dataset_columns=columns))
+        return replace(self, dataset=dataset, metrics=metrics, gate=gate)
 
     @property
     def contract(self) -> str:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import IanvsError, Location, PluginError, code_of
 from ianvs.base.package import PACKAGE
-from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import DatasetSpec, DataTypeSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.exam.data.label_cells import split_labels
@@ -115,7 +114,7 @@ def call_function(question: Question) -> Answer:
         except IanvsError as error:
             return _refused((str(error), "", line, code_of(error, "failed-plugin")))
         except Exception as error:
-            said = hide_secrets(cause(error, url.resolve()), question["options"], environment=os.environ)
+            said = cause(error, url.resolve())
             return _refused((f"{name}() failed: {said}", "", 0, "failed-plugin"))
     looks = {path: look for path in sorted(seen) if (look := look_of(path))}
     classes = None if stored is None else list(stored)

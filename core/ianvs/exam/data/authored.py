@@ -25,7 +25,7 @@ from ianvs.exam.data.grids import TEXT_COLUMN, records_grid
 from ianvs.exam.data.index import files_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 from ianvs.exam.data.records import Records
-from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS
+from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS, stored_columns
 from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.exam.data.tables import table_listing
 from ianvs.exam.data.typed_labels import type_facts, type_name
@@ -50,6 +50,8 @@ class Authored:
                 facts[f"{part}_layout"] = listing.layout
             if listing.form == "files":
                 facts[part] = listing_digest(listing, cache_dir)
+                own = {name: digest_of(values.tolist()) for name, values in listing.columns.items()}
+                facts |= {f"{part}_columns": own} if own else {}
             else:
                 facts[part] = {name: digest for name, digest in self.content.items() if name.startswith(f"{part}/")}
         return settings_digest(spec, facts)
@@ -176,9 +178,15 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
     called = {key: f"{key} of {part}" for key in COLUMNS}
     if (folder / LABELS).is_file():
         arrays["y"] = column([json.loads(line) for line in (folder / LABELS).read_text().splitlines()])
+    columns = stored_columns(folder)
+    for name, values in columns.items():
+        if len(values) != len(arrays["x"]):
+            message = f"column '{name}' of {part} has {len(values)} entries for {len(arrays['x'])} samples."
+            raise SourceError([ValidationError(message, place, code="mismatched-data")])
     if arrays["x"].dtype.kind != "U":
         usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
-        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual, type_name(spec))
+        listing = arrays_listing(arrays, part, place, called, classes, spec.layout, usual, type_name(spec))
+        return replace(listing, columns=columns)
     count = require_aligned(arrays, called, place)
     listing = files_listing(
         place.file,
@@ -191,4 +199,4 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
     )
     if spec.data_type is not None:
         listing = replace(listing, label_form=spec.data_type.name, labels=arrays["y"])
-    return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes)
+    return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes, columns=columns)

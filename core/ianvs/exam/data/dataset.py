@@ -28,6 +28,7 @@ class Samples:
     None where the source knows none. feedback: (N,) what a learner is told in words where the exam gives feedback in
     texts, "" where the source has none. subjects: (N,) what a stretch of the samples in their order is about, which may
     come back; None: that is the topics.
+    columns: by name (N, ...) what else is known of each sample, for metrics that name it; learners don't see it.
     """
 
     x: NDArray[Any]
@@ -39,6 +40,7 @@ class Samples:
     facts: NDArray[np.str_] | None = None
     feedback: NDArray[Any] | None = None
     subjects: NDArray[np.str_] | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)

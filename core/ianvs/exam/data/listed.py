@@ -166,7 +166,7 @@ def load_listed(
             raise SourceError([ValidationError(message, Location(listing.sources[0]), code="mismatched-data")])
         domains = listing.domains.astype(str) if any(listing.domains) else None
         about = told_of(listing.x.tolist()) if said else listing.about
-        samples.append(Samples(x, y, listing.ids, domains, **about))
+        samples.append(Samples(x, y, listing.ids, domains, columns=listing.columns, **about))
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
             if form == "files":
                 folders |= set(map(Path, {os.path.dirname(path) for path in paths}))  # noqa: PTH120 - Path is slow

@@ -55,6 +55,7 @@ class Listing:
     marks: tuple[str, ...] = ()  # what a later version reads of the same files; part of what they are
     # Of texts, (N,) by the names of Samples' columns: what else is written of each, "" for nothing.
     about: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # (N, ...) by name, for metrics that name them
     features: tuple[str, ...] = ()  # names of the columns of `x`, of a table of numbers
     row_ids: tuple[str, ...] = ()  # those of `features` whose name and values are those of a row number
     label_columns: tuple[str, ...] = ()  # names of the columns of `labels` (N, C), of a table that has several
@@ -70,10 +71,12 @@ class Listing:
 
     def take(self, keep: NDArray[Any]) -> Listing:
         """The samples at `keep` (positions or a mask), in that order."""
-        given = None if self.given is None else self.given[keep]
-        about = {name: values[keep] for name, values in self.about.items()}
         return replace(
-            self, given=given, about=about, **{name: getattr(self, name)[keep] for name in (*_COLUMNS, "origins")}
+            self,
+            given=None if self.given is None else self.given[keep],
+            about={name: values[keep] for name, values in self.about.items()},
+            columns={name: values[keep] for name, values in self.columns.items()},
+            **{name: getattr(self, name)[keep] for name in (*_COLUMNS, "origins")},
         )
 
 

@@ -28,6 +28,7 @@ TENSORS = "tensors"  # a file that says that x held tensors, whose channels come
 Read = Callable[[object, str], NDArray[Any]]  # labels, and what errors call them
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, a table, or a list of conversations'
+_COLUMN = "column-"  # what names of files of further columns begin with
 
 
 def store_returned(
@@ -117,7 +118,8 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
     given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
-        _refuse_keys(given, COLUMNS, ("x",), part, _PART)
+        _refuse_keys(given, (*COLUMNS, "columns"), ("x",), part, _PART)
+        _store_columns(given.pop("columns", {}), folder, part)
     elif isinstance(value, tuple) and len(value) in (2, 3) and not isinstance(value[0], Mapping):
         given = dict(zip(("x", "y", "domain"), value, strict=False))
     else:
@@ -159,6 +161,30 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
             )
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
     return None
+
+
+def _store_columns(columns: object, folder: Path, part: str) -> None:
+    """What else is known of each sample, for metrics that name it."""
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in columns):
+        raise DataError(
+            f"columns of {part} is {_said(columns)}; expected a mapping of names, such as `weight`, to a value for "
+            "each sample.",
+            code="invalid-result",
+        )
+    for name, values in columns.items():
+        array = _plain(values, f"column '{name}' of {part}")
+        if array.dtype.kind not in "iufbU" or not array.ndim:
+            raise DataError(
+                f"column '{name}' of {part} is {_said(array)}; expected a number or a text for each sample.",
+                code="invalid-result",
+            )
+        _save(folder / f"{_COLUMN}{name}.npy", array)
+
+
+def stored_columns(folder: Path) -> dict[str, NDArray[Any]]:
+    """What `_store_columns` wrote to a part's folder."""
+    files = sorted(folder.glob(f"{_COLUMN}*.npy"))
+    return {file.stem.removeprefix(_COLUMN): np.load(file, mmap_mode="r") for file in files}
 
 
 def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] | None:

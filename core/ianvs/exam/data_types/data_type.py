@@ -126,6 +126,10 @@ class DataType:
         """What to keep of the inputs for reports, such as a few pictures; None where there is nothing to show."""
         return None
 
+    def columns(self, shown: NDArray[Any] | None) -> Mapping[str, Any]:
+        """Columns that metrics may name, made of what `shown` kept."""
+        return {}
+
     def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """(H, W, 3) a picture with a label or an answer, of a type that `shows` boxes. palette: colours of classes."""
         return picture

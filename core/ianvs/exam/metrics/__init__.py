@@ -1,14 +1,13 @@
 """Pure functions: labels -> score, score matrix -> what it says of learning; and the table of their names."""
 
 from ianvs.exam.metrics.confusion import picture_confusion
-from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean, score_metric
+from ianvs.exam.metrics.definition import matrix_metric, mean, score_metric
 from ianvs.exam.metrics.matrix import compute_file, matrix_report
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.exam.metrics.registry import find
 
 __all__ = [
     "EvaluationRecord",
-    "MatrixMetric",
     "Metric",
     "compute_file",
     "find",

@@ -16,7 +16,7 @@ import numpy as np
 
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest, code_of, one_line, shown_path
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
+from ianvs.exam.metrics.metric import REFERENCES, EvaluationRecord, Fed, Labels, Metric
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.plugins.signature import BY_NAME
 
@@ -45,11 +45,17 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
             "update(y_true, y_pred) and compute(), or a function under @score_metric or @matrix_metric.",
             code="broken-contract",
         )
+    needs = getattr(obj, "needs", ())
+    if isinstance(needs, str) or not all(isinstance(name, str) for name in needs):
+        raise PluginError(
+            f"{where}: `needs` is {needs!r}; it must be a list of names of columns that the dataset has.",
+            code="broken-contract",
+        )
     build: Callable[..., Any] = obj
     if accumulates:
-        _check_method(where, build, "update", arguments)
+        _check_method(where, build, "update", arguments, needs)
         _check_method(where, build, "compute", [])
-    _check(spec, build, 0 if accumulates else len(arguments))
+    _check(spec, build, 0 if accumulates else len(arguments), () if accumulates else needs)
 
     def seen(record: EvaluationRecord) -> list[Labels]:
         labels = [part for part in (record.y_true, record.y_pred) if part is not None]
@@ -62,9 +68,10 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
         return [record.confusion.copy()] if counted else [_own(part) for part in labels]
 
     def score(state: Any, round_: int, record: EvaluationRecord) -> object:
+        columns = {name: _own(record.column(name)) for name in needs}
         if not accumulates:
-            return build(*seen(record), **options)
-        state.update(*([round_] if by_round else []), *seen(record))
+            return build(*seen(record), **columns, **options)
+        state.update(*([round_] if by_round else []), *seen(record), **columns)
         return state.compute()
 
     def function(record: EvaluationRecord) -> float | dict[str, float]:
@@ -88,6 +95,7 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
         higher_is_better=direction is not False,
         direction_known=direction is not None,
         source=file,
+        needs=tuple(needs),
         function=function,
         pictures=not counted,
         accumulate=accumulate if by_round else None,
@@ -111,7 +119,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
             )
             for name in spec.options
         )
-    if compared := [role for role in metric.needs if role not in ("untrained", "hierarchy")]:
+    if compared := [role for role in metric.needs if role in REFERENCES and role != "untrained"]:
         message = (
             f"metric '{spec.name}' compares with reference runs ({', '.join(compared)}), and what a `url` brings is "
             "computed with each case, before these are there. Bring it with a package: docs/add_a_metric.md."
@@ -169,7 +177,7 @@ def _named(spec: MetricSpec) -> str:
     return f"metric '{spec.name}' ({shown_path(spec.url)})" if spec.url else f"metric '{spec.name}'"
 
 
-def _check_method(where: str, build: object, name: str, arguments: Sequence[str]) -> None:
+def _check_method(where: str, build: object, name: str, arguments: Sequence[str], columns: Sequence[str] = ()) -> None:
     method = getattr(build, name, None)
     if not callable(method):
         raise PluginError(
@@ -177,15 +185,15 @@ def _check_method(where: str, build: object, name: str, arguments: Sequence[str]
             code="broken-contract",
         )
     try:
-        inspect.signature(method).bind(None, *arguments)  # with self
+        inspect.signature(method).bind(None, *arguments, **dict.fromkeys(columns))  # with self
     except TypeError:
-        called = f"{name}({', '.join(arguments)})"
+        called = f"{name}({', '.join((*arguments, *(f'{column}=...' for column in columns)))})"
         message = f"{where}: {name}{inspect.signature(method)} can't be called as {called}."
         raise PluginError(message, code="broken-contract") from None
 
 
-def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> None:
-    """Can it be called with `leading` positional arguments and the options of `spec`?"""
+def _check(spec: MetricSpec, called: Callable[..., object], leading: int, columns: Sequence[str]) -> None:
+    """Can it be called with `leading` positional arguments, columns of the dataset and the options of `spec`?"""
     try:
         signature = inspect.signature(called)
     except ValueError:  # a function of a C extension that does not tell
@@ -202,6 +210,12 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> Non
     taken = {parameter.name for parameter in positional[:leading]}
     by_name = {p.name: p for p in parameters if p.kind in BY_NAME and p.name not in taken}
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    if not takes_any and (lacking := [column for column in columns if column not in by_name]):
+        raise PluginError(
+            f"{_named(spec)} needs the column '{lacking[0]}', and takes no argument of that name: {signature}.",
+            code="broken-contract",
+        )
+    by_name = {name: parameter for name, parameter in by_name.items() if name not in columns}
     unknown = [
         f"metric '{spec.name}' has no option '{name}'.{closest(name, by_name)} "
         + (f"It takes: {one_line(list(by_name))}." if by_name else "It takes none.")

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ianvs.base.errors import InvalidValue, PluginError, closest
 from ianvs.base.types import Curve, ScoreMatrix
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.metric import Array, EvaluationRecord, Metric, Unit
 from ianvs.exam.metrics.stream_record import StreamRecord
 
 _BESIDE_R = ("untrained", "joint", "single_task", "curve")
 
-Array = NDArray[np.float64]
-Unit = Literal["change", "score", "ratio", "relative change"]
 Score = Callable[[EvaluationRecord], float | Mapping[str, float]]
 
 
@@ -34,31 +31,6 @@ class _OfScore(TypedDict, total=False):
     pictures: bool
     pooled: bool
     over_rounds: Literal["last", "mean"]
-
-
-@dataclass(frozen=True)
-class MatrixMetric(Metric):
-    """A metric over a score matrix.
-
-    series: its (T,) values after each round, the last of which is the metric; None where its source defines only the
-    value after the last round.
-    first_row: where a score file has a row R0, the model before round 1, it is what `untrained` means here.
-    unit: what the value is; it says what becomes of it for an error, a score of which less is better. Formulas are
-    written for scores of which more is better, so they are given the negated errors; and then
-    "change": differences of scores, a gain or a loss: as computed, so that BWT < 0 and FM > 0 still mean forgetting.
-    "score": an average (or an extreme) of scores: negated back, an error again, and less is better.
-    "ratio": of scores: as computed, which is the ratio of errors, and less is better.
-    "relative change": a change over a score: negated, since it was divided by a negative one.
-    """
-
-    unit: Unit = "change"
-    series: Callable[[ScoreMatrix], Array] | None = field(default=None, compare=False, repr=False)
-    first_row: bool = False
-
-    def directed_by(self, score: Metric) -> MatrixMetric:
-        """The metric over the matrix of `score`, with its direction: a mean of errors is an error."""
-        turned = not score.higher_is_better and self.unit in ("score", "ratio")
-        return replace(self, higher_is_better=not self.higher_is_better) if turned else self
 
 
 def mean(values: Iterable[float] | Array) -> float:
@@ -100,17 +72,17 @@ def matrix_metric(
     by_round: bool = False,
     first_row: bool = False,
     unit: Unit = "change",
-) -> Callable[[Callable[..., float | Array]], MatrixMetric]:
+) -> Callable[[Callable[..., float | Array]], Metric]:
     """Decorate a function of `R` and whichever of `untrained`, `joint`, `single_task`, `curve` it names as parameters.
 
     The metric is nan without a reference that the function names. Without a curve it is handed the rows of R as one.
     square: the formula needs one test set per round, and is nan when R has another number of columns than rows.
     by_round: the function returns the (T,) values after each round, the last of which is the metric.
-    first_row: as in MatrixMetric.
-    unit: see MatrixMetric; the function itself always sees scores of which more is better.
+    first_row: as in Metric.
+    unit: see Metric; the function itself always sees scores of which more is better.
     """
 
-    def define(function: Callable[..., float | Array]) -> MatrixMetric:
+    def define(function: Callable[..., float | Array]) -> Metric:
         takes = tuple(inspect.signature(function).parameters)[1:]
         for taken in takes:
             if taken not in _BESIDE_R:
@@ -134,7 +106,7 @@ def matrix_metric(
             return float(values[-1]) if values.size else float("nan")
 
         evaluate.__doc__ = series.__doc__ = function.__doc__
-        return MatrixMetric(
+        return Metric(
             name, "matrix", _first_line(function), higher_is_better, source, formula, aliases, needs, evaluate,
             series=series if by_round else None, unit=unit, first_row=first_row,
         )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ianvs.base.types import ScoreMatrix
-from ianvs.exam.metrics.definition import MatrixMetric
+from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metrics
 from ianvs.exam.metrics.scorefile import read_scores
 
@@ -44,11 +44,11 @@ def compute_file(path: str | Path) -> Report:
     return report
 
 
-def _over_matrix() -> list[MatrixMetric]:
-    return [metric for metric in metrics() if isinstance(metric, MatrixMetric)]
+def _over_matrix() -> list[Metric]:
+    return [metric for metric in metrics() if metric.level == "matrix"]
 
 
-def _final(inputs: ScoreMatrix, over_matrix: Iterable[MatrixMetric]) -> dict[str, float | None]:
+def _final(inputs: ScoreMatrix, over_matrix: Iterable[Metric]) -> dict[str, float | None]:
     values: dict[str, float | None] = {}
     for metric in over_matrix:
         assert metric.function is not None

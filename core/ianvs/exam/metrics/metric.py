@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.config.models.class_tree import ClassTree
+from ianvs.base.errors import InvalidValue, closest, one_line
+from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.confusion import ClassCounts, class_indices, confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.ragged import Ragged
 
+Array = NDArray[np.float64]
 Labels = NDArray[Any] | LabelPictures | Replies | Ragged
+REFERENCES = ("untrained", "joint", "single_task", "stateless")
+UNFIT = "unfit-metric"
+Unit = Literal["change", "score", "ratio", "relative change"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,6 @@ class EvaluationRecord:
     labels: class indices that the test set is about, in the order of its class list; None: all.
     earlier: class indices that were taught in rounds before the one that the test set belongs to; None: it belongs to
     no round.
-    topics: (N,) what each sample is about, "" where that isn't known; None: of none it is.
     probe: (N,) class indices that a linear probe on the learner's frozen features predicts; None: no probe was trained.
     extras: what else was said of each sample, by name, (N, ...) each (ianvs.base.types.Predictions).
     rows: what metrics made of each sample, (N, ...) each, by the names of the metrics; see `by_sample`.
@@ -41,8 +45,9 @@ class EvaluationRecord:
     seen: class indices that were taught by then, ascending; None: no classes arrive over time. seen_before: those that
     rounds before the last one taught. seen_first: those of the first round.
     positions: (N,) which of the samples that were asked each is, where test sets share samples; else None.
-    test, tests: the name of the test set, and those of all. questions: of conversations what users said, as y_true.
-    hierarchy: a tree over the classes, as (node, its parent) of each node but the root; None: the dataset has none.
+    test, tests: the name of the test set, and those of all.
+    columns: what the dataset gives by name, for the metrics that name it (`Metric.needs`): arrays and the like have a
+    row a sample, anything else is of the whole dataset, such as `hierarchy`.
     """
 
     classes: tuple[str, ...]
@@ -52,17 +57,15 @@ class EvaluationRecord:
     labels: tuple[int, ...] | None = None
     earlier: tuple[int, ...] | None = None
     probe: NDArray[np.int64] | None = None
-    topics: NDArray[np.str_] | None = None
     extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     unseen: NDArray[np.bool_] | None = None
     seen: tuple[int, ...] | None = None
     seen_before: tuple[int, ...] | None = None
     seen_first: tuple[int, ...] | None = None
     positions: NDArray[np.int64] | None = None
-    hierarchy: ClassTree | None = None
     test: str = ""
     tests: tuple[str, ...] = ()
-    questions: Replies | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
     rows: dict[str, NDArray[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
@@ -73,6 +76,23 @@ class EvaluationRecord:
         if name not in self.rows:
             self.rows[name] = compute(self)
         return self.rows[name]
+
+    def column(self, name: str) -> Any:
+        """The column `name` of the dataset. Raises InvalidValue where it has none."""
+        if name not in self.columns:
+            raise InvalidValue(self.no_column(name), UNFIT)
+        return self.columns[name]
+
+    def no_column(self, name: str) -> str:
+        """What to say where the dataset has no column `name`."""
+        there = f"It has: {one_line(list(self.columns))}." if self.columns else "It has none."
+        remedy = "A dataset has `hierarchy`, where that is set, and what its function returns as `columns`."
+        return f"the dataset has no column '{name}'.{closest(name, self.columns)} {there} {remedy}"
+
+    @property
+    def hierarchy(self) -> Any:
+        """The column of this name, as ianvs 0.3 called it."""
+        return self.columns.get("hierarchy")
 
     @property
     def class_indices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -107,6 +127,11 @@ class EvaluationRecord:
             vars(self).pop(name, None)
 
 
+def has_rows(column: object) -> bool:
+    """Whether a column of an EvaluationRecord has a row for each sample."""
+    return isinstance(column, np.ndarray | LabelPictures | Replies | Ragged)
+
+
 class PartialRecord(EvaluationRecord):
     """Some of a record's samples. A column is taken out when it is asked for: of most a metric reads none."""
 
@@ -133,13 +158,13 @@ def _column_of_some(name: str) -> Callable[[PartialRecord], Any]:
     def column(part: PartialRecord) -> Any:
         found = getattr(part._whole, name)
         if isinstance(found, Mapping):
-            return {key: values[part._kept] for key, values in found.items()}
+            return {key: values[part._kept] if has_rows(values) else values for key, values in found.items()}
         return None if found is None else found[part._kept]
 
     return column
 
 
-_OF_SAMPLES = ("y_true", "y_pred", "probe", "topics", "unseen", "positions", "questions", "extras")
+_OF_SAMPLES = ("y_true", "y_pred", "probe", "unseen", "positions", "extras", "columns")
 for _name in _OF_SAMPLES:
     _cached = cached_property(_column_of_some(_name))
     _cached.__set_name__(PartialRecord, _name)
@@ -157,6 +182,13 @@ class Metric:
     level: "score" is a function of EvaluationRecord (a number, or a mapping of parts to numbers); "matrix" is a
     function of ScoreMatrix (a number; nan when undefined); "stream" is a function of StreamRecord (likewise); "system"
     is measured by the runner and has no function; so does "reported", whose values come from the contract.
+
+    unit says what becomes of a "matrix" for an error, a score of which less is better. Formulas are written for scores
+    of which more is better, so they are given the negated errors; and then
+    "change": differences of scores, a gain or a loss: as computed, so that BWT < 0 and FM > 0 still mean forgetting.
+    "score": an average (or an extreme) of scores: negated back, an error again, and less is better.
+    "ratio": of scores: as computed, which is the ratio of errors, and less is better.
+    "relative change": a change over a score: negated, since it was divided by a negative one.
     """
 
     name: str
@@ -166,7 +198,7 @@ class Metric:
     source: str = ""  # citation
     formula: str = ""
     aliases: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task", "stateless"; of a score "hierarchy"
+    needs: tuple[str, ...] = ()  # reference runs, `REFERENCES`; of a "score" columns of the dataset
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
     pooled: bool = False  # a "score" of the samples of all test sets together: its matrix has one column
     asks: tuple[str, ...] = ()  # of a "score": questions whose answers it reads, which the testenv has to ask
@@ -186,8 +218,23 @@ class Metric:
     at_shift: Callable[[Metric, int], Metric] | None = field(default=None, compare=False, repr=False)
     missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)  # here, and what to do
     direction_known: bool = True  # False: nobody says which is better; `higher_is_better` is then a guess to sort by
+    # Of a "matrix": what the value is, its (T,) values after each round, and whether `untrained` is the row R0 of a
+    # score file that has one. series is None where the source defines only the value after the last round.
+    unit: Unit = "change"
+    series: Callable[[ScoreMatrix], Array] | None = field(default=None, compare=False, repr=False)
+    first_row: bool = False
 
     @property
     def direction(self) -> bool | None:
         """Whether higher is better; None where nobody says."""
         return self.higher_is_better if self.direction_known else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the dataset that a "score" reads."""
+        return tuple(name for name in self.needs if name not in REFERENCES)
+
+    def directed_by(self, score: Metric) -> Metric:
+        """A "matrix" over the matrix of `score`, with its direction: a mean of errors is an error."""
+        turned = not score.higher_is_better and self.unit in ("score", "ratio")
+        return replace(self, higher_is_better=not self.higher_is_better) if turned else self

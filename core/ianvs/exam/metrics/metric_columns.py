@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.metric import Metric
 
 _OF = " of "
@@ -57,7 +56,7 @@ def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) ->
         scores = {spec.name: metric for spec, metric, _ in exam if metric.level == "score"}
         columns = []
         for (spec, metric, key), (name, of) in zip(exam, names, strict=True):
-            if isinstance(metric, MatrixMetric) and of in scores:
+            if metric.level == "matrix" and of in scores:
                 metric = metric.directed_by(scores[of])
             columns.append(MetricColumn(name, spec, metric, key, of))
         found.append(tuple(columns))

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from ianvs.base.errors import IanvsError
 from ianvs.config.spec import ResourcesSpec
@@ -104,24 +104,15 @@ class Mailbox:
         return found
 
 
-class Reporter(Protocol):
-    """The second argument of a task's function."""
-
-    def __call__(self, payload: object) -> None:
-        """Report progress to the supervisor. Cheap, and never blocks: reports may be dropped."""
-
-    def stop_requested(self) -> bool:
-        """Whether the task should end at its next checkpoint."""
-
-
-class TaskReporter(Reporter):
-    """Gives reports to `send`. `ask` is the wish to stop, and may handle a signal."""
+class Reporter:
+    """The second argument of a task's function. `ask` is the wish to stop, and may handle a signal."""
 
     def __init__(self, key: str, send: Callable[[Event], None]) -> None:
         self._key, self._send = key, send
         self._last, self._asked = 0.0, False
 
     def __call__(self, payload: object) -> None:
+        """Report progress to the supervisor. Cheap, and never blocks: reports may be dropped."""
         now = time.monotonic()
         if isinstance(payload, dict) and "fraction" in payload:  # for eyes; a flood would only fill the channel
             if now - self._last < _TOO_OFTEN:
@@ -130,6 +121,7 @@ class TaskReporter(Reporter):
         self._send(Event(self._key, "progress", payload))
 
     def stop_requested(self) -> bool:
+        """Whether the task should end at its next checkpoint."""
         return self._asked
 
     def ask(self, *_: object) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.processes.engines.capped_log import CappedLog
-from ianvs.processes.engines.engine import Event, Task, TaskReporter, call_target, preload_modules, python_command
+from ianvs.processes.engines.engine import Event, Reporter, Task, call_target, preload_modules, python_command
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
     MANY_TASKS,
@@ -201,7 +201,7 @@ def _child(
         with contextlib.suppress(OSError):
             channel.send(pickle.dumps(event), socket.MSG_DONTWAIT)
 
-    reporter = TaskReporter(task.key, send)
+    reporter = Reporter(task.key, send)
     signal.signal(signal.SIGTERM, reporter.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     result = call_target(task.target)(task.argument, reporter)

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import BinaryIO, NoReturn
 
-from ianvs.processes.engines.engine import Event, TaskReporter, call_target, preload_modules
+from ianvs.processes.engines.engine import Event, Reporter, call_target, preload_modules
 from ianvs.processes.engines.forked import CHILD_SUBREAPER, live, log_to, prctl
 from ianvs.processes.engines.temporary import use_folders
 
@@ -53,7 +53,7 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
 
     preload, task, folders = pickle.load(orders)
     use_folders(*folders)
-    reporter = TaskReporter(task.key, tell)
+    reporter = Reporter(task.key, tell)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     signal.signal(signal.SIGTERM, reporter.ask)
     threading.Thread(target=_obey, args=(orders, reporter), daemon=True).start()
@@ -64,7 +64,7 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
         tell(Event(task.key, "result", result))
 
 
-def _obey(orders: BinaryIO, reporter: TaskReporter) -> None:
+def _obey(orders: BinaryIO, reporter: Reporter) -> None:
     while orders.read(1):
         reporter.ask()
     end_marked(os.environ[MARK])  # the supervisor is gone

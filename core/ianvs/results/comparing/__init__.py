@@ -1,1 +1,1 @@
-"""Results of several workspaces beside each other: compared, merged into one, and as a history."""
+"""Results of several workspaces beside each other: compared, and merged into one."""

@@ -8,7 +8,6 @@ from datetime import datetime
 import numpy as np
 
 from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix, TestCase
-from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.results.report.gather import case_costs, case_facts, failure_facts, utc
 from ianvs.results.report.row_tables import to_frame
@@ -76,7 +75,7 @@ def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[s
     found = {}
     for column in columns:
         matrix, metric = result.matrices.get(column.of), column.metric
-        if matrix is None or not isinstance(metric, MatrixMetric) or metric.series is None:
+        if matrix is None or metric.level != "matrix" or metric.series is None:
             continue
         if result.metrics.get(column.name) is not None:
             found[column.name] = _series(enumerate(metric.series(matrix), 1))

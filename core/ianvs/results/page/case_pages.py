@@ -76,7 +76,7 @@ def _facts(key: str, result: CaseResult, one: ShownRow | None) -> dict[str, obje
         ],
         "curves": _curves(key, result, one) if one else [],
         "maps": maps,
-        "log": log_tail(log, result.case.hyperparameters),
+        "log": log_tail(log),
     }
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import yaml
 from markupsafe import Markup
 
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.visible_text import visible
 from ianvs.results.report.charts.points import rank_bar
 from ianvs.results.report.charts.shown_rows import ShownRow, legend_sample
@@ -119,21 +118,14 @@ _BYTES = 20_000  # of a log's end that are read
 _MOST = 30
 
 
-def failed_groups(
-    groups: Sequence[FailureGroup], hidden: Mapping[str, Mapping[str, object]]
-) -> list[tuple[FailureGroup, str]]:
-    """Each reason with the last lines of the first log.
-
-    hidden: hyperparameters of failed cases by their id, which tell what has to be hidden in their logs.
-    """
+def failed_groups(groups: Sequence[FailureGroup]) -> list[tuple[FailureGroup, str]]:
+    """Each reason with the last lines of the first log."""
     logs = ((group, group.first) for group in groups[:_MOST])
-    return [
-        (group, log_tail(first.log, hidden.get(first.id, {})) if first and first.log else "") for group, first in logs
-    ]
+    return [(group, log_tail(first.log) if first and first.log else "") for group, first in logs]
 
 
-def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
-    """The last lines of a log, without secrets; "" where it can't be read."""
+def log_tail(log: Path) -> str:
+    """The last lines of a log; "" where it can't be read."""
     try:
         with log.open("rb") as stream:
             size = stream.seek(0, 2)
@@ -141,8 +133,6 @@ def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
             text = stream.read().decode("utf-8", "replace")
     except OSError:
         return ""
-    # Before it is cut: a secret that goes over several lines is hidden whole.
-    text = hide_secrets(text, hyperparameters)
     return "\n".join(visible(text).splitlines()[-_LINES:])
 
 

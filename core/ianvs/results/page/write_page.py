@@ -195,7 +195,7 @@ def page_text(
         pictures=pictures,
         scenes=[(name, found) for name in names if (found := scenes[name].ranked())],
         replies=[(name, asked) for name in names if (asked := replies[name].questions())],
-        failures=failed_groups(document.failures, passed.failed),
+        failures=failed_groups(document.failures),
         configuration=configuration_text(provenance or {}),
         citation=citation(),
         matrices=htmlsafe_json_dumps(matrices.as_data(), separators=(",", ":")),

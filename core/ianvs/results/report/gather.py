@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import shown_path
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult, Doubt, Failure, Measure, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
@@ -46,7 +45,6 @@ class RowCases:
     doubt: Doubt = ""
     notes: tuple[str, ...] = ()  # on the data
     remarks: dict[int, str] = field(default_factory=dict)  # by seed
-    shown: dict[str, str] = field(default_factory=dict)  # remarks, and the same without secrets
     waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
     damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
     basemodel: str = ""
@@ -75,10 +73,8 @@ class RowCases:
             self.basemodel = self.basemodel or result.basemodel
             self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
             self.passes += gate_passes(result) or []
-            if (said := result.remark) and said not in self.shown:  # seeds differ in no hyperparameter
-                self.shown[said] = hide_secrets(said, result.case.hyperparameters)
-            if said:
-                self.remarks[result.case.seed] = self.shown[said]
+            if result.remark:
+                self.remarks[result.case.seed] = result.remark
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
                 self.samples.setdefault(name, []).append(result.samples.get(name))
@@ -131,7 +127,7 @@ def gate_passes(result: CaseResult) -> list[bool] | None:
 
 
 def case_facts(result: CaseResult) -> dict[str, Value]:
-    """What a case is and how it stands: modules as `module.<type>`, hyperparameters as `hp.<name>` (secrets hidden), so
+    """What a case is and how it stands: modules as `module.<type>`, hyperparameters as `hp.<name>`, so
     that no name of an author meets one of ours.
     """
     case, adopted = result.case, gate_passes(result)
@@ -156,11 +152,10 @@ def case_facts(result: CaseResult) -> dict[str, Value]:
 
 
 def failure_facts(result: CaseResult) -> dict[str, str | None]:
-    """Its error and message, without secrets; None each where there is no failure."""
+    """Its error and message; None each where there is no failure."""
     if result.failure is None:
         return {"error": None, "message": None}
-    message = hide_secrets(result.failure.message, result.case.hyperparameters)
-    return {"error": describe_failure(result.failure), "message": message}
+    return {"error": describe_failure(result.failure), "message": result.failure.message}
 
 
 def describe_failure(failure: Failure) -> str:
@@ -189,7 +184,7 @@ def utc(moment: str) -> datetime:
 
 def _failed(result: CaseResult, root: Path | None) -> FailedCase:
     failure = result.failure or Failure("lost", "", "no reason was recorded")
-    message = hide_secrets(failure.message, result.case.hyperparameters)[:_LONGEST_MESSAGE]
+    message = failure.message[:_LONGEST_MESSAGE]
     log, shown = failure.log, shown_log(failure.log, root)
     return FailedCase(result.case.id, result.case.seed, describe_failure(failure), message, log, shown)
 

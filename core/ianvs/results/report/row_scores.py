@@ -210,22 +210,19 @@ def _part_means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]
 class PassedScores:
     """What pictures show of rows, kept while the results pass by to the leaderboard: they are read once for both.
 
-    seeds: how many cases belong to a row. failed: hyperparameters of failed cases, by id. examples: of each exam a
-    finished result's folder. training: what learners told of themselves.
+    seeds: how many cases belong to a row. examples: of each exam a finished result's folder.
+    training: what learners told of themselves.
     """
 
     def __init__(self, seeds: int) -> None:
         self.matrices, self.parts, self.training = MatrixMeans(seeds), ClassScores(), TrainingCurves()
-        self.failed: dict[str, Mapping[str, object]] = {}
         self.examples: dict[str, Path] = {}
 
     def watch(self, results: Iterable[CaseResult]) -> Iterator[CaseResult]:
         """The same results. Each case that has finished counts: rows that lack one, or are not shown, ask for none."""
         for result in results:
             case = result.case
-            if result.status == "failed":
-                self.failed[case.id] = case.hyperparameters
-            elif result.status == "finished" and not case.role:
+            if result.status == "finished" and not case.role:
                 self.examples.setdefault(case.testenv, result.directory)
                 self.matrices.add((case.row, case.algorithm), result)
                 self.parts.add((case.row, case.algorithm), result)

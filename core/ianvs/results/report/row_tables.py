@@ -40,7 +40,7 @@ def to_frame(leaderboard: Leaderboard) -> pd.DataFrame:
 def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.DataFrame:
     """One row per case: identity, status, every metric, costs, and what went wrong.
 
-    Modules are columns `module.<type>`, hyperparameters `hp.<name>` (secrets hidden). Logs are shown relative to
+    Modules are columns `module.<type>`, hyperparameters `hp.<name>`. Logs are shown relative to
     `root`. `finished_at` is a time in UTC.
     """
     import pandas as pd

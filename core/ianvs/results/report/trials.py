@@ -59,7 +59,7 @@ def search_table(study: Study) -> Table:
     lines = [
         [
             str(trial.number),
-            *(str(without_secrets(trial.drawn)[name]) for name in names),
+            *(str(trial.drawn[name]) for name in names),
             *(_shown(trial.values.get(rung)) for rung in study.rungs),
             became(study, trial),
         ]
@@ -78,8 +78,8 @@ def trials_records(studies: Sequence[Study]) -> Iterator[list[Value]]:
     yield ["Testenv", "Algorithm", "Trial", *names, "Metric", *(f"after_round_{rung}" for rung in rungs), "Became"]
     for study in studies:
         for trial in study.trials:
-            drawn = without_secrets(trial.drawn)
-            settings, worth = (_cell(drawn.get(name)) for name in names), (trial.values.get(rung) for rung in rungs)
+            settings = (_cell(trial.drawn.get(name)) for name in names)
+            worth = (trial.values.get(rung) for rung in rungs)
             about = study.testenv, study.algorithm, trial.number
             yield [*about, *settings, study.metric, *worth, became(study, trial)]
 

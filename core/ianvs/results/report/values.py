@@ -1,4 +1,4 @@
-"""How values, and what is known of where a job ran, may be shown: typed, compact, and without secrets."""
+"""How values, and what is known of where a job ran, may be shown: typed, and compact."""
 
 import json
 import re
@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ianvs.base.secrets import without_secrets
 from ianvs.results.stats import Difference
 
 Value = int | float | str | bool | None
 
 
 def shown_hyperparameters(hyperparameters: Mapping[str, object]) -> dict[str, Value]:
-    """Numbers, truth values and texts as they are, lists and mappings as compact JSON, secrets hidden."""
+    """Numbers, truth values and texts as they are, lists and mappings as compact JSON."""
     return {
         name: value
         if isinstance(value, bool | int | float | str)
         else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        for name, value in without_secrets(hyperparameters).items()
+        for name, value in hyperparameters.items()
     }
 
 

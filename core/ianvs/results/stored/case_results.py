@@ -93,11 +93,11 @@ def read_case(
 ) -> CaseResult:
     """What the case's directory says, with `columns` computed from it.
 
-    state: how it stands, with what is known of it. references: by role. budget: of the exam as it is now; what was
+    state: how it stands. references: by role. budget: of the exam as it is now; what was
     measured is held against it. References and bounds have none. exam_damage: files of the exam that can't be believed.
     A case that has ended and is not, with its exam and its references, as it was stored is unfinished: the next run
-    makes again what is lacking. Raises DamagedError for predictions whose size and time are as they were noted, and
-    whose content is not.
+    makes again what is lacking. Raises DamagedError for a file whose size and time are as they were noted, and whose
+    content is not.
     """
     folder = store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
@@ -107,7 +107,8 @@ def read_case(
     stored = {} if damaged else state.result or {}
     bound = bool(stored.get("bound", False))
     if status == "finished":
-        rounds, scores = store.round_results(case.id, state.rounds), state.scores
+        records, scores = store.finished_records(case.id)
+        rounds = store.round_results(case.id, records)
     else:
         rounds, scores = store.complete_rounds(case.id), store.scores(case.id)
     judged = () if bound or case.role else rounds[1:]

@@ -10,8 +10,7 @@ from ianvs.config.contracts import Surroundings
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import MetricSpec, ParadigmSpec
 from ianvs.exam.data.options import check_options
-from ianvs.exam.metrics.definition import MatrixMetric, Unit
-from ianvs.exam.metrics.metric import Fed, Metric
+from ianvs.exam.metrics.metric import Fed, Metric, Unit
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.paradigms import Paradigm, find_paradigm
 from ianvs.plugins.loader import load_once, reference_of
@@ -96,7 +95,7 @@ def look_at_metric(spec: MetricSpec) -> Answer:
     except IanvsError as error:
         return {"problems": [(code_of(error, "unloadable-plugin"), str(error))]}
     told = {name: getattr(metric, name) for name in _METRIC_FACTS}
-    if isinstance(metric, MatrixMetric):
+    if metric.level == "matrix":
         return {**told, "unit": metric.unit}
     return {**told, "accumulates": metric.accumulate is not None}
 
@@ -104,7 +103,7 @@ def look_at_metric(spec: MetricSpec) -> Answer:
 def metric_from(name: str, *, unit: Unit | None = None, accumulates: bool = False, **facts: Any) -> Metric:
     """The metric of which `look_at_metric` told this. It can't be computed here. unit: of one over a score matrix."""
     if unit is not None:
-        return MatrixMetric(name, "matrix", unit=unit, **facts)
+        return Metric(name, "matrix", unit=unit, **facts)
     return Metric(name, "score", accumulate=_elsewhere if accumulates else None, **facts)
 
 

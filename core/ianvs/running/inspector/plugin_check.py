@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import IanvsError, Location, PluginError, ValidationError, closest, shown_path
-from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import surroundings
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
@@ -79,7 +78,7 @@ def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checke
         doing = f"building {module.name}"
         for (said, warning), choice in zip(answers, subject.choices, strict=False):  # there are none after problems
             if said:
-                told.setdefault((hide_secrets(said, choice), warning), []).append(choice)
+                told.setdefault((said, warning), []).append(choice)
     except Unanswered as error:
         return unanswered(subject, str(error), doing)
     problems = [*_PROBLEMS.validate_python(found["problems"])]

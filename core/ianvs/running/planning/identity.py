@@ -164,8 +164,9 @@ def metric_key(metric: MetricSpec, of: MetricSpec | None = None) -> str:
     url = foreign_module(metric.name) if metric.url is None else str(metric.url)
     if url is not None:
         facts["source"] = source_of(url, metric.name)
-    if metric.tree is not None and (metric.url is not None or "hierarchy" in metric_header(metric).needs):
-        facts["hierarchy"] = metric.tree
+    if metric.dataset_columns:
+        columns = metric.dataset_columns if metric.url is not None else metric_header(metric).columns
+        facts |= {name: metric.dataset_columns[name] for name in columns if name in metric.dataset_columns}
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
     return f"{safe}-{digest(facts)[:10]}"
 

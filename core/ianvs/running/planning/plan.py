@@ -277,7 +277,7 @@ def make_plan(
     plan = Plan(
         job,
         (*algorithms, *filter(None, repetitions), *references.algorithms),
-        CaseStore(job.workspace),
+        CaseStore(job.workspace, secrets_in(job)),
         tuple(scores),
         references,
         studies,
@@ -313,10 +313,10 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
     named = list(exam.metrics)
     if not any(metric_header(metric).level in ("score", "reported") for metric in named):
-        named.insert(0, MetricSpec("accuracy", tree=exam.dataset.hierarchy))
+        named.insert(0, MetricSpec("accuracy", dataset_columns=exam.dataset.columns_of_settings))
     for metric in exam.metrics:
         if metric.of is not None and metric.of not in {known.name for known in named}:
-            named.append(MetricSpec(metric.of, place=metric.place, tree=metric.tree))
+            named.append(MetricSpec(metric.of, place=metric.place, dataset_columns=metric.dataset_columns))
     return tuple(named)
 
 

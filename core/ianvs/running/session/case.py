@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ianvs.base.entry_points import entries, is_ours
-from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import runner_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.exam import Exam
@@ -64,7 +63,7 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
     Raises:
         SystemExit: With EXIT_INTERRUPTED, when it was asked to stop: after the round that was under way.
     """
-    store = CaseStore(request.workspace)
+    store = CaseStore(request.workspace, request.secrets)
     with store.lock(request.case.id), failing(store, request, report), request.planned_code():
         try:
             with memory_meter(store, request) as memory:
@@ -103,7 +102,7 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
         provenance["resumed_after_round"] = rounds.resumed_after
     facts = {
         "bound": source.bound,
-        "basemodel": hide_secrets(learner.state.basemodel, known=request.secrets),
+        "basemodel": learner.state.basemodel,
         "measures": {name: vars(one) for name, one in ready.measures.items()},
         "finished_at": _now(),
         "provenance": provenance,

@@ -133,8 +133,9 @@ class Examination:
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
-        tree = self._testenv.dataset.hierarchy
-        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known, hierarchy=tree)
+        columns = {name: values[positions] for name, values in dataset.train.columns.items()}
+        columns |= self._testenv.dataset.columns_of_settings
+        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known, columns=columns)
         every = self._kind.every_truth(dataset.train, positions)
         truth = self._kind.truth(dataset.train, positions) if every is None else every
         return self._kind.record(about, truth, said)

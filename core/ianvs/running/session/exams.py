@@ -1,21 +1,22 @@
 """Builds an exam from its data, tries its scores on it, and keeps what outlives the data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ianvs.base.errors import ConfigError, DataError, IanvsError, Location, ValidationError, closest, code_of
+from ianvs.base.errors import ConfigError, DataError, IanvsError, Location, ValidationError, code_of
 from ianvs.base.types import ScoreMatrix
-from ianvs.config.models.class_tree import ClassTree
 from ianvs.config.spec import MetricSpec, TestEnvSpec
 from ianvs.exam import data
+from ianvs.exam.data.dataset import Positions, Samples
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.scenarios import Exam, manifest
 from ianvs.running.planning.case_request import CaseRequest
@@ -75,25 +76,25 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
         shown = [kind.shown(Part(samples, test.test, test.transform)) for test in asked]
         pictures = [picture for picture in shown if picture is not None]
         rows = {j: rows for sheet in exam.sheets for j, rows in zip(sheet.tests, sheet.rows, strict=False)}
-        store.write(request.exam_id, record, truth, manifest(exam), pictures, rows)
+        columns = [_columns(samples, test.test) for test in asked]
+        store.write(request.exam_id, record, truth, manifest(exam), pictures, rows, columns)
     return []
 
 
 def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
-    kind, tree = data_type(exam.dataset.kind, spec.dataset.data_type), spec.dataset.hierarchy
-    if tree is not None:
-        nodes, classes = dict.fromkeys(node for edge in tree for node in edge), exam.dataset.classes
-        told = [f"class '{c}' is not in the hierarchy. Add it.{closest(c, nodes)}" for c in classes if c not in nodes]
-        if told or not classes:
-            told = told or ["a hierarchy is over classes, and these data have none. Take it out."]
-            place = spec.dataset.places.get("hierarchy")
-            return [ValidationError(message, place, code="invalid-hierarchy") for message in told]
-    seen = _perfect(kind, exam, tree)
+    kind = data_type(exam.dataset.kind, spec.dataset.data_type)
+    if of_settings := spec.dataset.misfits(exam.dataset.classes):
+        return of_settings
+    seen = _perfect(kind, exam, spec.dataset.columns_of_settings)
     answered = {one.name for one in spec.questions}  # by a learner alone
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
+        if lacking := [name for name in metric.columns if metric.level == "score" and name not in seen.columns]:
+            message = f"metric '{metric_spec.name}' needs a column: {seen.no_column(lacking[0])}"
+            problems.append(ValidationError(message, metric_spec.place, code="unfit-metric"))
+            continue
         if metric.level == "matrix" and metric_spec.url is not None:
             # Of a learner that makes no mistakes on what it was taught, and knows nothing before.
             values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
@@ -111,21 +112,22 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
     return problems
 
 
-def _perfect(kind: DataType, exam: Exam, hierarchy: ClassTree | None = None) -> EvaluationRecord:
+def _perfect(kind: DataType, exam: Exam, columns: Mapping[str, object]) -> EvaluationRecord:
     """What metrics see of a learner that makes no mistakes on the first samples of the first test set."""
     samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
     few = test.test[:_FEW]
     truth = np.asarray(samples.y[few])
     names = tuple(one.name for one in exam.tests)
-    asked = kind.shown(Part(samples, few)) if kind.shows == "replies" else None
-    heard = None if asked is None else Replies(asked)
-    about = EvaluationRecord(
-        classes, labels=test.classes, earlier=(), hierarchy=hierarchy, test=test.name, tests=names, questions=heard
-    )
+    columns = {**_columns(samples, few), **kind.columns(kind.shown(Part(samples, few))), **columns}
+    about = EvaluationRecord(classes, labels=test.classes, earlier=(), columns=columns, test=test.name, tests=names)
     said = kind.kept([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
     every = kind.every_truth(samples, few)
     seen = kind.record(about, kind.truth(samples, few) if every is None else every, said)
     return replace(seen, probe=truth) if kind.probes else seen
+
+
+def _columns(samples: Samples, positions: Positions) -> dict[str, NDArray[Any]]:
+    return {name: np.asarray(values[positions]) for name, values in samples.columns.items()}
 
 
 def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
@@ -134,8 +136,8 @@ def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
 
 
 def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
-    metrics, tree = [metric_key(metric) for metric in _tried(spec)], spec.dataset.hierarchy
-    return cache / FITS / f"{digest_of([exam_id, metrics, tree])[:32]}.json"
+    metrics, columns = [metric_key(metric) for metric in _tried(spec)], spec.dataset.columns_of_settings
+    return cache / FITS / f"{digest_of([exam_id, metrics, columns])[:32]}.json"
 
 
 def _tried(spec: TestEnvSpec) -> list[MetricSpec]:

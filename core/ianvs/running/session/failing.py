@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, PluginError
-from ianvs.base.secrets import hide_secrets
+from ianvs.base.secrets import Redactor
 from ianvs.base.types import Failure, FailureKind
 from ianvs.processes.engines.engine import EXIT_STORAGE, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_text
@@ -34,7 +34,7 @@ def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterato
         with contextlib.suppress(OSError):  # the log may be on the disk that is full
             traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
             said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
-            sys.stderr.write(hide_secrets(said, known=request.secrets))
+            sys.stderr.write(Redactor(request.secrets)(said))  # without a process of its own this is the terminal
         try:
             if _is_of_storage(error, store.workspace):
                 raise error
@@ -70,7 +70,7 @@ def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failur
     kind: FailureKind = "memory" if error_kind(error) in ("MemoryError", "OutOfMemoryError") else "exception"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
     said = error_text(error) + missing_file_hint(error, store.files(request.case.id), request.started_in)
-    message = hide_secrets(said, known=request.secrets) or "(no message)"
+    message = said or "(no message)"
     if isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None:
         message = (
             f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"

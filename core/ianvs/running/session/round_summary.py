@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import RoundResult
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
@@ -50,7 +49,7 @@ class RoundSummarizer:
             eval_cpu_seconds=evaluation.cpu_seconds,
             cut_answers=evaluation.cut,
             measures=dict(self._learner.state.measures),
-            changed=self._without_secrets(self._learner.changed),
+            changed=self._learner.changed,
         )
         return self._with_all_costs(result, self._learner.built, evaluation)
 
@@ -116,12 +115,12 @@ class RoundSummarizer:
             adopted=adopted,
             gate_scores=gate_scores,
             passes=state.passes,
-            remark=self._without_secrets(state.remark)[:_MAX_MESSAGE_LENGTH],
+            remark=self._rounds.redacted(state.remark)[:_MAX_MESSAGE_LENGTH],
             examined=source.evaluation_points(),
             measures=dict(state.measures),
             bound=source.bound,
-            unscored=self._without_secrets(self._examination.unscored),
-            changed=self._without_secrets(learner.changed),
+            unscored=self._examination.unscored,
+            changed=learner.changed,
             told=None if stream is None else stream.told_so_far,
             answer_seconds=0.0 if stream is None else stream.times.answering,
             feedback_seconds=0.0 if stream is None else stream.times.learning,
@@ -133,11 +132,8 @@ class RoundSummarizer:
         """What `save` and `load` lose, in words; "" if they lose nothing, or no data were served."""
         if not self._source.served_samples:
             return ""
-        message = self._without_secrets(lost_by_saving(self._examination, self._learner, model, step))
+        message = lost_by_saving(self._examination, self._learner, model, step)
         if message:
             print(f"can't be resumed: {message}")
             self._rounds.note_unsaved(message)
         return message
-
-    def _without_secrets(self, text: str) -> str:
-        return hide_secrets(text, known=self._request.secrets)

@@ -46,7 +46,7 @@ def serve(folder: Path, report: Reporter) -> None:
 
 
 def _reply(request: CaseRequest, report: Reporter) -> str:
-    store = CaseStore(request.workspace)
+    store = CaseStore(request.workspace, request.secrets)
     limited = contextlib.nullcontext() if request.memory_mb is None else memory_meter(store, request)
     with store.lock(request.case.id), failing(store, request, report), request.planned_code(), limited:
         if to_answer(request, store):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.running.loop import Model, PredictionsByTest
@@ -66,15 +65,19 @@ class StoredRounds:
 
     def restart(self, reason: str) -> None:
         if reason:
-            message = hide_secrets(f"{reason}; starting over from round 1", known=self._request.secrets)
+            message = self.redacted(f"{reason}; starting over from round 1")
             print(message)
             self._reporter.warn(message)
         self._store.reset(self._id, first_answers_count=True)
 
+    def redacted(self, text: str) -> str:
+        """The text without secrets, as it is stored."""
+        return str(self._store.redacted(text))
+
     def note_unsaved(self, reason: str) -> None:
         """Remember that `save` and `load` of this algorithm lose something: its cases restart instead of resuming."""
         with suppress(OSError):
-            write_memo(self._unsaved_memo, reason)
+            write_memo(self._unsaved_memo, self.redacted(reason))
 
     @property
     def _unsaved_memo(self) -> Path:

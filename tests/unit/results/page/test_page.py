@@ -139,24 +139,22 @@ def test_hostile_names_are_shown_as_text(evil: str) -> None:
     assert evil in [code.text for code in page.all("code")]
 
 
-def test_failures_come_with_the_end_of_their_log_and_without_secrets(tmp_path: Path) -> None:
+def test_failures_come_with_the_end_of_their_log(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
-    log.write_text("\n".join([*(f"line {n}" for n in range(100)), "the key is hf-cheddar", "\x1b[31mred <b>"]))
+    log.write_text("\n".join([*(f"line {n}" for n in range(100)), "the last", "\x1b[31mred <b>"]))
     broken = result(
         "hub",
         status="failed",
-        hyperparameters={"api_key": "hf-cheddar"},
-        failure=Failure("exception", "OSError", "hf-cheddar no", log),
+        failure=Failure("exception", "OSError", "no", log),
     )
     text = page_of([broken, learned("a")])
-    assert "hf-cheddar" not in text
     (found,) = read(text).all("details", class_="failed")
     (shown,) = found.all("pre")
     lines = shown.text.splitlines()
-    assert lines[-2:] == ["the key is ***", "\\x1b[31mred <b>"]
+    assert lines[-2:] == ["the last", "\\x1b[31mred <b>"]
     assert "line 99" in lines
     assert "line 1" not in lines
-    assert "OSError: *** no" in found.text
+    assert "OSError: no" in found.text
 
 
 def test_a_log_that_is_gone_leaves_the_message() -> None:

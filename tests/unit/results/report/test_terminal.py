@@ -99,17 +99,6 @@ def test_the_definition_of_every_metric_is_told() -> None:
     assert "correct / all" in text and "folklore" in text
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_secrets_are_hidden(terminal: bool) -> None:
-    results = [
-        *suite(),
-        *(failed("x", s, "bad key hf-cheddar", hyperparameters={"api_key": "hf-cheddar"}) for s in (0, 1)),
-    ]
-    text = shown(board(results, seeds=2), 200, terminal)
-    assert "cheddar" not in text
-    assert "***" in text
-
-
 def test_one_seed_makes_no_claim_about_spread() -> None:
     text = shown(board([result("a")]))
     assert "±" not in text

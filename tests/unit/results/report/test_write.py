@@ -130,21 +130,6 @@ def test_the_selected_csv_is_cut_and_the_other_is_not(tmp_path: Path) -> None:
     assert "Memory" in selected
 
 
-def test_secrets_are_in_no_output(tmp_path: Path) -> None:
-    secret = "hf-cheddar"
-    results = [
-        *suite(),
-        failed("thief", 0, f"401 for key {secret}", hyperparameters={"login": {"api_key": secret}}),
-        failed("thief", 1, f"401 for key {secret}", hyperparameters={"login": {"api_key": secret}}),
-        result("list", 0, hyperparameters={"tokens_file": "x", "secret": [secret]}, matrices=pictured()[0].matrices),
-        result("list", 1, hyperparameters={"tokens_file": "x", "secret": [secret]}, matrices=pictured()[0].matrices),
-    ]
-    for path in write(results, tmp_path):
-        assert secret.encode() not in path.read_bytes(), path
-        assert secret not in path.name
-    assert "***" in (tmp_path / "rank" / "all_rank.csv").read_text()
-
-
 def heatmap_of(results: list[CaseResult], folder: Path) -> Path:
     (path,) = (p for p in write(results, folder) if p.name.startswith("a-b-c-"))
     return path

@@ -126,9 +126,9 @@ def test_each_score_reads_the_hierarchy_of_its_own_exam(workspace: Path) -> None
     trees = [tuple(sorted(tree.items())) for tree in (pairs, others)]
     one, plain, two = score(
         workspace,
-        MetricSpec("superclass_accuracy", tree=trees[0]),
+        MetricSpec("superclass_accuracy", dataset_columns={"hierarchy": trees[0]}),
         "accuracy",
-        MetricSpec("superclass_accuracy", tree=trees[1]),
+        MetricSpec("superclass_accuracy", dataset_columns={"hierarchy": trees[1]}),
     )
     assert plain.values.tolist() == ACCURACY
     assert one.values[-1].tolist() == [0.25, 1.0]

@@ -23,5 +23,5 @@ def record(references, replies, topics=None, further=None):
         (),
         y_true=objects(references) if further is None else Replies(packed(references, topics, further)),
         y_pred=objects(replies),
-        topics=None if topics is None else np.array(topics, dtype=str),
+        columns={} if topics is None else {"topics": np.array(topics, dtype=str)},
     )

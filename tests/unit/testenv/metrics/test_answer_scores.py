@@ -109,7 +109,7 @@ def naive_sari(source, reply, references):
 
 def test_sari_reads_what_the_user_said_in_the_turn():
     asked = record([[RIGHT[0]], [RIGHT[0]]], [["About 95 you now get in."], [None]], further=[RIGHT[1:], []])
-    asked = replace(asked, questions=objects([[SOURCE], [SOURCE]]))
+    asked = replace(asked, columns={"questions": objects([[SOURCE], [SOURCE]])})
     assert find("SARI").function(asked)["SARI"] == pytest.approx(0.26953601953601954 / 2)
 
 

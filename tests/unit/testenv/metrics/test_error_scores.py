@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ianvs.base.types import Curve, ScoreMatrix
-from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.matrix import compute_file, matrix_report
 from ianvs.exam.metrics.metric import Metric
 from ianvs.testenv.metrics import METRICS
@@ -19,7 +18,7 @@ ERROR = Metric("e", "score", "Less is better.", higher_is_better=False)
 ROUNDS = 4
 EACH = 12  # examinations within a round, more than LCA10 needs
 # Those that have options are of test sets that this learner has none of: see test_answer_scores.py.
-MATRIX_METRICS = [metric for metric in METRICS if isinstance(metric, MatrixMetric) and metric.configure is None]
+MATRIX_METRICS = [metric for metric in METRICS if metric.level == "matrix" and metric.configure is None]
 BY_NAME = {metric.name: metric for metric in MATRIX_METRICS}
 REFERENCES = np.random.default_rng(7).uniform(0.2, 0.8, (3, ROUNDS))
 
@@ -49,7 +48,7 @@ def error_of(matrix: ScoreMatrix) -> ScoreMatrix:
     )
 
 
-def by_the_rule(metric: MatrixMetric, matrix: ScoreMatrix) -> float:
+def by_the_rule(metric: Metric, matrix: ScoreMatrix) -> float:
     """What docs/metrics.md says of the metric of 1 - s, from the scores s."""
     value = metric.function(matrix)
     match metric.unit:

@@ -42,7 +42,7 @@ def score(name: str, record: EvaluationRecord) -> float:
 def record_of(parents: Mapping[str, str], truth: Sequence[str], answers: Sequence[str]) -> EvaluationRecord:
     classes = tuple(sorted({*truth, *answers}))
     rows = (np.array([classes.index(name) for name in names]) for names in (truth, answers))
-    return EvaluationRecord(classes, *rows, hierarchy=tree_of(parents))
+    return EvaluationRecord(classes, *rows, columns={"hierarchy": tree_of(parents)})
 
 
 def test_worked_values_of_a_tree_whose_inner_nodes_may_be_answered() -> None:
@@ -58,7 +58,9 @@ def test_worked_values_of_cifar_100_with_its_superclasses() -> None:
     parents = {f"fine {fine}": f"coarse {coarse}" for fine, coarse in enumerate(case["fine_to_coarse"])}
     parents |= {f"coarse {coarse}": "root" for coarse in range(20)}
     classes = tuple(f"fine {fine}" for fine in range(100))
-    record = EvaluationRecord(classes, np.array(case["truth"]), np.array(case["answers"]), hierarchy=tree_of(parents))
+    record = EvaluationRecord(
+        classes, np.array(case["truth"]), np.array(case["answers"]), columns={"hierarchy": tree_of(parents)}
+    )
     expected = {GOLDEN_NAMES.get(name, name): value for name, value in case["expected"].items()}
     assert {name: score(name, record) for name in expected} == pytest.approx(expected, rel=0, abs=1e-9)
 
@@ -113,7 +115,7 @@ def test_any_tree_gives_what_a_walk_up_from_each_sample_gives(case: tuple[dict[s
     y_true = np.array([classes.index(name) for name in truth])
     y_pred = np.array([-1 if name == "root" else classes.index(name) for name in answers])
     record = EvaluationRecord(
-        classes, y_true, y_pred, hierarchy=tree_of(parents), unseen=np.zeros(len(truth), dtype=bool)
+        classes, y_true, y_pred, columns={"hierarchy": tree_of(parents)}, unseen=np.zeros(len(truth), dtype=bool)
     )
     expected = naive(parents, truth, answers)
     assert {name: score(name, record) for name in NAMES} == pytest.approx(expected, rel=0, abs=1e-9, nan_ok=True)
@@ -122,7 +124,7 @@ def test_any_tree_gives_what_a_walk_up_from_each_sample_gives(case: tuple[dict[s
 def test_pixels_are_scored_from_their_counts_and_ignored_ones_as_the_root() -> None:
     counts = np.array([[3, 1, 0], [0, 4, 2]])
     parents = {"road": "flat", "flat": "all", "sky": "all"}
-    record = EvaluationRecord(("road", "sky"), counts=counts, hierarchy=tree_of(parents))
+    record = EvaluationRecord(("road", "sky"), counts=counts, columns={"hierarchy": tree_of(parents)})
     truth = [*["road"] * 4, *["sky"] * 6]
     answers = [*["road"] * 3, "sky", *["sky"] * 4, *["all"] * 2]
     assert {name: score(name, record) for name in NAMES} == pytest.approx(naive(parents, truth, answers))

@@ -11,7 +11,7 @@ from ianvs.testenv.metrics.token_scores import perplexity, reply_token_accuracy
 
 def judged(right, tokens, likelihood, topics=None):
     extras = {"right_tokens": np.array(right), "tokens": np.array(tokens), "log_likelihood": np.array(likelihood)}
-    return EvaluationRecord((), extras=extras, topics=None if topics is None else np.array(topics))
+    return EvaluationRecord((), extras=extras, columns={} if topics is None else {"topics": np.array(topics)})
 
 
 THREE = judged([3, 0, 2], [4, 1, 5], [math.log(0.5) * 4, math.log(0.25), 0.0], ["city", "", "sums"])

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.charts.svg import (
     Frame,
-    LineStyle,
     Scale,
     classes,
     dash,
@@ -22,7 +21,6 @@ from ianvs.results.report.charts.svg import (
     num,
     ordinal_scale,
     path,
-    slanted,
     tag,
     text,
 )
@@ -147,36 +145,6 @@ def _line(
     values = "|".join(f"{at}: {value:.4g}" for at, value in both if not math.isnan(value))
     shown = "series" if one.at_first else "series off"
     return tag("g", *parts, class_=shown, data_row=one.id, data_tip="", data_values=values)
-
-
-def places_chart(
-    key: str,
-    lines: Sequence[tuple[LineStyle, Sequence[tuple[int, float, float]]]],
-    places: Sequence[str],
-    name: str,
-    title: str,
-    about: str,
-) -> Markup:
-    """lines: (style, [(place, mean, standard deviation)]), the latter as a bar to each side. name: of the numbers."""
-    labels = [fit(place, _LABEL) for place in places]
-    width = max(520, _STEP * len(labels))
-    aslant = 6.4 * max(map(len, labels)) + 8 > width / len(labels)
-    scale = nice_scale(end for _, there in lines for _, mean, std in there for end in (mean - std, mean + std))
-    frame = Frame(Scale(-0.35, len(labels) - 0.65, ()), scale, left=110 if aslant else 52, width=width)
-    parts = [frame.drawn("", fit(name, 60))]
-    foot = frame.top + frame.height
-    for at, label in enumerate(labels):
-        x = frame.at(at, 0)[0]
-        parts.append(slanted(x + 4, foot + 14, label) if aslant else text(x, foot + 18, label, "middle"))
-    for style, there in lines:
-        points = [frame.at(at, mean) for at, mean, _ in there]
-        ends = [(frame.at(at, mean - std), frame.at(at, mean + std)) for at, mean, std in there if std]
-        bars = "".join(f"M{num(x)} {num(low)}V{num(high)}" for (x, low), (_, high) in ends)
-        drawn = tag("path", d=path(points), class_=classes("line", style), stroke_dasharray=dash(style))
-        spread = tag("path", d=bars, class_=classes("line", style), stroke_width=1)
-        parts.append(tag("g", spread, drawn, dots(style, points)))
-    tall = foot + 20 + (4.2 * _LABEL if aslant else 6)
-    return figure(key, frame.size[0], tall, title, about, *parts, class_="chart")
 
 
 def interval_chart(

@@ -1,7 +1,7 @@
-"""A network that is built for the first samples it sees, evaluated, saved and restored."""
+"""A network that is built for the first samples it sees, predicts, and is saved and restored."""
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
+from ianvs.authoring.activations import FEWEST, samples_at_once, widest_activation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.backbones import is_library
 from ianvs.authoring.memory import State
@@ -18,20 +19,21 @@ from ianvs.authoring.networks import initialize
 from ianvs.authoring.precision import use_precision
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import RoundData, TaskMasks, sent
+from ianvs.authoring.round_data import RoundData, TaskMasks, output_mask, sent
 from ianvs.authoring.scaling import Scaling
 from ianvs.authoring.single_values import allow_single_values
 from ianvs.authoring.transformer import transformer_of
 from ianvs.authoring.weight_files import is_plain, read_weights
+from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError
 from ianvs.base.seeding import stream_seed
+from ianvs.plugins.contract import TestData
 
-FEWEST, MOST = 16, 1024  # samples that are asked at once
-NUMBERS = {"cpu": 2**21, "cuda": 2**27}  # of the widest activation: 8 MiB stay in the cache, a card takes more
+_DATA_TYPES, _OWN = "ianvs.data_types", "classification"  # the entry points' group, and what predict() is made for
 
 
-class NetworkHolder:
-    """The part of TorchLearner that manages a network; training is not included.
+class NetworkModule:
+    """The part of TorchLearner that manages a network and predicts with it; training is not included.
 
     Arguments are those of TorchLearner; `options` are of networks.build_network.
     """
@@ -100,6 +102,13 @@ class NetworkHolder:
         values = self.backbone_choice.resized(x.to(torch.float32, memory_format=layout), top)
         return self.scaling(values, x.dtype == torch.uint8)
 
+    def answers(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, num_classes) scores from which prepared test samples x (B, ...) are predicted; by default the logits.
+
+        mask: (num_classes,) to be added, -inf for classes that may not be predicted; None if all may.
+        """
+        return self.logits(x, mask)
+
     def state(self) -> State:
         """What the method needs to continue, besides the network."""
         return {}
@@ -113,22 +122,56 @@ class NetworkHolder:
     # What the benchmark calls.
 
     def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> str:
-        """Reject samples that our networks can't process, before anything is trained; no weights are allocated.
+        """Reject an exam that our networks can't process, before anything is trained; no weights are allocated.
 
+        Labels that no class index answers, where `predict` is not a method's own, and samples of another form.
         Returns a warning, "" for none.
         """
         method, choice = type(self), self.backbone_choice
+        of_pixels = kind == "segmentation" and method.build_network is not NetworkModule.build_network
+        if (
+            method.predict is NetworkModule.predict
+            and kind in installed(_DATA_TYPES)
+            and not (kind == _OWN or of_pixels)
+        ):
+            raise PluginError(
+                f"{method.__name__} answers one class for each sample, but this exam is one of {kind}. Take a "
+                "method for that (`ianvs list algorithms`), or override predict().",
+                code="refused-arguments",
+            )
         choice.check(self.architecture)
-        if kind != "classification" or method.prepare is not NetworkHolder.prepare:
+        if kind != "classification" or method.prepare is not NetworkModule.prepare:
             return ""  # what reaches the network is the method's own business
         with torch.device("meta"):
             seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
             if self.architecture not in networks.OWN and is_library(self.architecture):  # it loads torchvision
-                network = NetworkHolder.build_network(self, seen, num_classes)
+                network = NetworkModule.build_network(self, seen, num_classes)
                 choice.check_size(network.eval(), self.architecture, seen)
-            with suppress(*() if method.build_network is NetworkHolder.build_network else (RuntimeError,)):
+            with suppress(*() if method.build_network is NetworkModule.build_network else (RuntimeError,)):
                 choice.applied(self.build_network(seen, num_classes))  # a method may draw what has no meaning here
         return choice.note
+
+    def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
+        """(N,) the most probable of the task's classes, if the exam gives them, or else of the classes seen so far;
+        of all classes if the model is untrained."""
+        return self.answer_logits(data, **context).argmax(1).cpu().numpy()
+
+    def probabilities(self, data: TestData, **context: Any) -> NDArray[np.float32]:
+        """(N, num_classes) the softmax over the classes among which `predict` chooses; 0 for the others."""
+        return self.answer_logits(data, **context).softmax(1).cpu().numpy()
+
+    def scores(self, data: TestData, **context: Any) -> NDArray[np.float32]:
+        """(N, num_classes) the logits, for `task_scores: true`, including those of classes not taught yet, so that a
+        caller who knows the task can compare its classes. If the exam gives the task's classes, -inf for all others."""
+        return self.answer_logits(data, **{**context, "classes_seen": ()}).cpu().numpy()
+
+    def features(
+        self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object
+    ) -> NDArray[np.float32]:
+        """(N, D) input of the head: the representation of each sample."""
+        x = data.tensors("cpu")
+        self._ready(x, num_classes, device, seed)
+        return self._features(x).cpu().numpy()
 
     def get_weights(self) -> dict[str, NDArray[Any]] | None:
         """Parameters and buffers of the network by name, copied; None before there are any."""
@@ -200,6 +243,24 @@ class NetworkHolder:
         target = path if path.is_file() else path.with_name(path.name + ".pt")
         saved: State = torch.load(target, map_location="cpu", weights_only=True)
         return saved
+
+    def answer_logits(
+        self,
+        data: TestData,
+        *,
+        num_classes: int,
+        classes_seen: Sequence[int] = (),
+        task_classes: Sequence[int] | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+        **context: object,
+    ) -> Tensor:
+        """(N, num_classes) scores from which classes are predicted, -inf for classes that may not be."""
+        allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
+        mask = output_mask(allowed, num_classes, torch.device(device))
+        x = data.tensors("cpu")
+        self._ready(x, num_classes, device, seed)
+        return self.each(x, lambda part: self.answers(part, mask))
 
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
         """(B, num_classes) float32 logits of prepared samples, with `mask` added; by `network`, if given."""
@@ -309,27 +370,3 @@ class NetworkHolder:
 
 def _tensors(weights: Mapping[str, NDArray[Any]]) -> State:
     return {name: torch.from_numpy(np.array(values)) for name, values in weights.items()}
-
-
-def widest_activation(network: nn.Module, ask: Callable[[], Tensor]) -> tuple[Tensor, int]:
-    """The result of `ask`, and the size of the largest output of a layer of `network` during it."""
-    widest = 0
-
-    def note(layer: nn.Module, given: object, answer: object) -> None:
-        nonlocal widest
-        if isinstance(answer, Tensor):
-            widest = max(widest, answer.numel())
-
-    with ExitStack() as stack:
-        for layer in network.modules():
-            stack.callback(layer.register_forward_hook(note).remove)
-        answer = ask()
-    return answer, widest
-
-
-def samples_at_once(widest: int, device: torch.device) -> int:
-    """Batch size for evaluation, 16 to 1024: as many samples as keep the widest activation (numbers) small.
-
-    On a processor a convolutional network is twice as fast when its activations stay in the cache.
-    """
-    return max(FEWEST, min(MOST, NUMBERS.get(device.type, NUMBERS["cuda"]) // max(1, widest)))

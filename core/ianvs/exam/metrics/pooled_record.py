@@ -1,0 +1,64 @@
+"""The samples of all test sets as those of one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ianvs.exam.metrics.metric import EvaluationRecord, PartialRecord, has_rows
+from ianvs.exam.metrics.packed_replies import Replies
+from ianvs.exam.metrics.ragged import Ragged, joined_ragged
+
+
+def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
+    """The samples of all test sets that were asked as those of one, each once; None where none was asked.
+
+    Of what not all of them have, nothing is kept.
+    """
+    records = _each_once([record for record in row if record is not None])
+    if len(records) < 2:
+        return records[0] if records else None
+
+    def joined(columns: Sequence[Any]) -> Any:
+        if all(isinstance(column, Ragged) for column in columns):
+            return joined_ragged(columns)
+        arrays = [np.asarray(column) for column in columns if isinstance(column, np.ndarray | Replies)]
+        return np.concatenate(arrays) if len(arrays) == len(columns) else None
+
+    counts = joined([None if record.counts is None else record.counts[None] for record in records])
+    names = set.intersection(*(set(record.extras) for record in records))
+    found = EvaluationRecord(
+        records[0].classes,
+        y_true=joined([record.y_true for record in records]),
+        y_pred=joined([record.y_pred for record in records]),
+        counts=None if counts is None else counts.sum(0),
+        extras={name: np.concatenate([record.extras[name] for record in records]) for name in names},
+        unseen=joined([record.unseen for record in records]),
+        columns=_joined_columns(records, joined),
+        seen=records[0].seen,
+        seen_before=records[0].seen_before,
+        seen_first=records[0].seen_first,
+    )
+    where = joined([record.positions for record in records])
+    return found if where is None else replace(PartialRecord.of(found, np.argsort(where)), positions=None)
+
+
+def _joined_columns(records: Sequence[EvaluationRecord], joined: Callable[[Sequence[Any]], Any]) -> dict[str, Any]:
+    """Those that all records have; what has no row a sample is of the dataset, so the same in all."""
+    first, *others = (record.columns for record in records)
+    return {
+        name: joined([column, *(other[name] for other in others)]) if has_rows(column) else column
+        for name, column in first.items()
+        if all(name in other for other in others)
+    }
+
+
+def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
+    """Where they share samples, each without those that one before it has."""
+    there = np.empty(0, np.int64)
+    for j, record in enumerate(records):
+        if record.positions is not None:
+            records[j] = PartialRecord.of(record, ~np.isin(record.positions, there))
+            there = np.union1d(there, record.positions)
+    return records
