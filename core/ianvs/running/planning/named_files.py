@@ -40,6 +40,13 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
     }
 
 
+def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> list[Path]:
+    """Files and folders that hyperparameters name, and the initial model."""
+    found = (path for _, key, _, text in _texts(algorithm) for path in _paths(_home(job), key, text).values())
+    model = [algorithm.initial_model] if isinstance(algorithm.initial_model, Path) else []
+    return list(dict.fromkeys([*found, *model]))
+
+
 def located(value: object, home: Path) -> Any:
     """A hyperparameter for a plugin that works elsewhere: relative paths of what lies below `home` are absolute.
 

@@ -160,7 +160,7 @@ class Examination:
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
-        if self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
+        if not predictions or self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
             return ""
         sheets = self._exam.sheets
         asked = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].asked.classes) > 1]

@@ -75,6 +75,10 @@ class State:
     unscored: str
 
 
+NO_STATE = State(0, {}, "", "", None, None, None, past=False, modules=0, who="", unscored="")
+"""Of a learner that was not built yet."""
+
+
 @dataclass(frozen=True)
 class Asking:
     """Samples that are asked in one call.

@@ -76,6 +76,23 @@ class RoundSummarizer:
         check_budget(None if unlimited else self._request.testenv.budget, result)
         return self._with_all_costs(result, NOTHING_SPENT, self._learner.spent + self._examination.spent)
 
+    def evaluated(self, trained: RoundResult, predictions: PredictionsByTest) -> RoundResult:
+        """Add what the evaluation of a round cost that was trained in an earlier process or phase."""
+        spent = self._examination.spent
+        broken_down = self._examination.broken_down(predictions, trained.index) if trained.index else ""
+        own_work = spent_so_far() - self._last_total - spent
+        self._last_total = spent_so_far()
+        return replace(
+            trained,
+            eval_seconds=spent.seconds,
+            eval_cpu_seconds=spent.cpu_seconds,
+            cut_answers=spent.cut,
+            measure_seconds=(trained.measure_seconds or 0.0) + own_work.seconds,
+            measure_cpu_seconds=(trained.measure_cpu_seconds or 0.0) + own_work.cpu_seconds,
+            unscored=self._without_secrets(self._examination.unscored),
+            remark="; ".join(filter(None, (trained.remark, broken_down))),
+        )
+
     def _with_all_costs(self, result: RoundResult, build: Spent, train_and_evaluate: Spent) -> RoundResult:
         """Add the costs of building, saving and our own work; with the others they sum to the time since last round."""
         total = spent_so_far()

@@ -25,7 +25,6 @@ from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, 
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import Asking, LocalLearner
-from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.own_folder import working_in
 from ianvs.running.session.session import Brief, FeedCall, Whole
 from ianvs.store import StoredModule
@@ -93,6 +92,17 @@ class _Source:
         self._peer.call("progress", {"round": round_, "fraction": fraction, "rounds": rounds, "numbers": dict(numbers)})
 
 
+class _Memory:
+    """In place of a meter: the case measures the memory of the sandbox from outside."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._peer.call("memory_begins")
+
+
 class _Worker:
     """Holds the learner. Each public method is a call of the case: keyword arguments in, a message out."""
 
@@ -107,8 +117,7 @@ class _Worker:
     def prepare(self, start: WorkerInput) -> Message:
         for context in (kept(start.files), working_in(start.folder), importable_by_others()):
             self._stack.enter_context(context)
-        memory = self._stack.enter_context(MemoryMeter())
-        self._learner = LocalLearner(start.request, start.brief, memory)
+        self._learner = LocalLearner(start.request, start.brief, _Memory(self._peer))
         ready = self._learner.prepare(start.folder)
         self._learner.learn_from(_Source(self._peer))
         return self._reply({"ready": {**vars(ready), "measures": {n: vars(one) for n, one in ready.measures.items()}}})

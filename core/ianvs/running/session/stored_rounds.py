@@ -10,7 +10,7 @@ from typing import Any
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
-from ianvs.running.loop import Model, PredictionsByTest
+from ianvs.running.loop import Model, Phase, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.measure import saved_bytes
 from ianvs.running.session.own_folder import bring_back_notes, keep_notes
@@ -22,12 +22,15 @@ from ianvs.store.keys import digest
 class StoredRounds:
     """Implements `ianvs.running.loop.Rounds`. The caller holds the lock of the case."""
 
-    def __init__(self, request: CaseRequest, store: CaseStore, reporter: RoundReporter) -> None:
-        self._request, self._store, self._reporter = request, store, reporter
+    def __init__(self, request: CaseRequest, store: CaseStore, reporter: RoundReporter, phase: Phase) -> None:
+        self._request, self._store, self._reporter, self._phase = request, store, reporter, phase
         self._id = request.case.id
 
     def complete(self) -> Sequence[RoundResult]:
-        return self._store.complete_rounds(self._id, thoroughly=True)
+        return self.trained() if self._phase == "train" else self._store.complete_rounds(self._id, thoroughly=True)
+
+    def trained(self) -> Sequence[RoundResult]:
+        return self._store.trained_rounds(self._id)
 
     def damage(self) -> str:
         step = self._store.broken_round(self._id)
@@ -49,7 +52,14 @@ class StoredRounds:
     ) -> None:
         size = saved_bytes(folder.model, self._request.saved_mb)
         keep_notes(self._store.files(self._id), folder.model)
-        folder.fill(replace(result, model_bytes=size or None), predictions, model.modules, stream)
+        result = replace(result, model_bytes=size or None)
+        if self._phase == "train":
+            folder.keep_trained(result, model.modules)
+        else:
+            folder.fill(result, predictions, model.modules, stream)
+
+    def add_predictions(self, result: RoundResult, predictions: PredictionsByTest) -> None:
+        self._store.add_predictions(self._id, result.index, result, predictions)
 
     def clear_model(self, folder: RoundFolder) -> None:
         shutil.rmtree(folder.model)
