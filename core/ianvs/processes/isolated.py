@@ -27,6 +27,7 @@ from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, p
 from ianvs.processes.sandbox import Sandbox
 
 _TICK, _CONNECT_SECONDS = 0.5, 10.0
+_STREAMS: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
 _BOOT_SECONDS = 600.0  # of a process that starts: nothing of an author's runs yet, so it counts towards no limit
 
 
@@ -150,24 +151,27 @@ class _Process:
         self.forget()
 
 
-def _boot(environment: Mapping[str, str], sandbox: Sandbox | None) -> subprocess.Popen[bytes]:
+def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A process with questions to its standard input and answers from its standard output."""
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    target = f"{__name__}:{main.__name__}"
-    if sandbox is not None:
-        command = sandbox.command(python_command(target), environment)
-        try:
-            return subprocess.Popen(command, start_new_session=True, **streams)
-        except OSError as error:
-            raise Unanswered(f"needs a sandbox, which can't be started ({error})") from error
-    return start_python(target, env={**os.environ, **environment}, **streams)
+    return start_python(f"{__name__}:{main.__name__}", env=environment, **_STREAMS)
+
+
+def _boot_in(sandbox: Sandbox, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """The same in a sandbox."""
+    command = sandbox.command(python_command(f"{__name__}:{main.__name__}"), environment)
+    try:
+        process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=True, **_STREAMS)
+        return process
+    except OSError as error:
+        raise Unanswered(f"needs a sandbox, which can't be started ({error})") from error
 
 
 def _spawned(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
     folder = tempfile.mkdtemp(prefix="ianvs-")
     if sandbox is None:
-        environment = {**environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)}
-    process = _boot(environment, sandbox)
+        process = _boot({**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
+    else:
+        process = _boot_in(sandbox, environment)
     assert process.stdin is not None and process.stdout is not None
 
     def kill() -> None:
