@@ -190,6 +190,8 @@ class LimitsSpec(Spec):
     memory_mb: Annotated[float, Field(gt=0)] | None = None  # as Peak_memory_mb: without what was there before
     # Of the files that a plugin's save() writes, by the size that they say they have; nothing larger is read.
     saved_mb: Annotated[float, Field(gt=0)] = 20_000.0
+    # Of all models that `sealing: strict` keeps until they are evaluated; None: what the disk has free.
+    models_mb: Annotated[float, Field(gt=0)] | None = None
     grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
     # What importing a file of an author, or building a plugin, may take before a run.
     check_seconds: Annotated[float, Field(gt=0)] = 120.0

@@ -69,6 +69,8 @@ class CaseRequest:
     own_code: tuple[KeptCode, ...] = ()  # of `code`, that of the algorithm's own files; for sandboxes, as what follows
     readable: tuple[Path, ...] = ()  # files and folders that its hyperparameters name
     hidden: tuple[Path, ...] = ()  # files and folders that the exam consists of
+    models_mb: float | None = None  # all models that are kept until they are evaluated; None: what the disk has free
+    cases_kept: int = 1  # how many cases keep the models of all rounds at a time
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
 
     def exam(self, progress: Callable[[Any], None] | None = None) -> Exam:
@@ -129,5 +131,7 @@ def case_request(
         own_code=code_of(job, algorithm.spec, code) if strict else (),
         readable=readable_paths(job, algorithm.spec) if strict else (),
         hidden=exam_paths(job) if strict else (),
+        models_mb=job.limits.models_mb,
+        cases_kept=len(plan) if strict and job.examine == "after all cases" else 1,
         until=algorithm.until,
     )

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.errors import DataError, ValidationError, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, shown_path
 from ianvs.base.package import find_gguf
 from ianvs.base.secrets import is_secret
 from ianvs.config.paths import neighbour
@@ -40,11 +40,16 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
     }
 
 
-def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> list[Path]:
-    """Files and folders that hyperparameters name, and the initial model."""
-    found = (path for _, key, _, text in _texts(algorithm) for path in _paths(_home(job), key, text).values())
-    model = [algorithm.initial_model] if isinstance(algorithm.initial_model, Path) else []
-    return list(dict.fromkeys([*found, *model]))
+def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> dict[Path, Location | None]:
+    """Files and folders that hyperparameters name, and the initial model, with the place where each is named."""
+    found: dict[Path, Location | None] = {}
+    for module, key, position, text in _texts(algorithm):
+        places = module.value_places.get(key, ())
+        place = places[position] if position < len(places) else module.place
+        found |= dict.fromkeys(_paths(_home(job), key, text).values(), place)
+    if isinstance(algorithm.initial_model, Path):
+        found[algorithm.initial_model] = algorithm.places.get("initial_model", algorithm.place)
+    return found
 
 
 def located(value: object, home: Path) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ianvs.base.errors import ConfigError, ValidationError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, TestEnvSpec
-from ianvs.exam.data import named_source
+from ianvs.exam.data.named import named_source
 from ianvs.plugins.source import authors_sources
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.planning.identity import authored, source_home
@@ -41,13 +41,13 @@ def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
     """Files and folders that an algorithm names and that are of an exam."""
     hidden = exam_paths(job)
     for algorithm in job.algorithms:
-        for path in named_paths(job, algorithm):
+        for path, place in named_paths(job, algorithm).items():
             inner = path.resolve()
             if any(inner.is_relative_to(one) or one.is_relative_to(inner) for one in hidden):
                 yield ValidationError(
                     f"`sealing: strict` hides the exam, and {algorithm.name} names '{path}', which is or holds a part "
                     "of it, or of the workspace. Move it to a folder of its own.",
-                    algorithm.place,
+                    place,
                     code="conflicting-keys",
                 )
 
@@ -55,8 +55,9 @@ def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
 def _code_of_exams(job: JobSpec) -> Iterator[Path]:
     """Files of data types and questions of the exam's author, whose code learners work with."""
     for exam in job.testenvs:
-        written = [*exam.questions, *([exam.dataset.data_type] if exam.dataset.data_type is not None else [])]
-        yield from (Path(one.url) for one in written if one.url is not None)
+        kind = exam.dataset.data_type
+        urls = [*(question.url for question in exam.questions), None if kind is None else kind.url]
+        yield from (Path(url) for url in urls if url is not None)
 
 
 def _data_of(exam: TestEnvSpec) -> Iterator[Path]:

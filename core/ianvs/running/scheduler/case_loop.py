@@ -92,7 +92,7 @@ class CaseLoop:
         self._alone: set[str] = set()  # ids of cases that take a card for themselves
         self.ran = self.failed = 0
         self.interrupted = False
-        self._stopping = False
+        self._stopping = self._disk_told = False
         self._unstorable = ""  # why nothing more can be stored
         self._oom_kills = oom_kills() if plan.job.engine.name == "local" else None  # of a node nothing is known here
 
@@ -209,6 +209,9 @@ class CaseLoop:
             running.unwritable |= event.payload == UNWRITABLE
             if isinstance(event.payload, dict) and "warning" in event.payload:
                 self._listener.warned(running.planned, event.payload["warning"])
+            if isinstance(event.payload, dict) and "disk" in event.payload and not self._disk_told:
+                self._disk_told = True
+                self._listener.noticed(event.payload["disk"])
             self._listener.progressed(running.planned, event.payload)
         elif event.kind == "result":
             running.result = event.payload

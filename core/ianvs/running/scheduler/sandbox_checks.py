@@ -23,7 +23,7 @@ def sandbox_problems(flight: Preflight) -> Iterator[ValidationError]:
         return
     place = job.places.get("sealing", job.place)
     if not engine_class(job).elsewhere and (missing := missing_sandbox()):
-        yield ValidationError(f"`sealing: strict`: {missing}", place, code="missing-sandbox")
+        yield ValidationError(f"`sealing: strict`: {missing}", place, code="missing-package")
     for message, where in _unsupported(job):
         yield ValidationError(f"{message}. Take one of them out.", where or place, code="conflicting-keys")
     yield from readable_problems(job)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import PluginError
@@ -22,6 +23,7 @@ from ianvs.processes.interpreters.wire import RemoteError, error_text
 from ianvs.processes.sandbox import missing_sandbox
 from ianvs.running.loop import Case, Interrupted, Model, Phase, run_rounds
 from ianvs.running.planning.case_request import ANSWERED, TRAINED, CaseRequest
+from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.failing import failing, memory_meter
@@ -99,9 +101,11 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
     brief, own = brief_of(exam), store.files(case.id)
     if phase == "train" and len(store.trained_rounds(case.id)) > len(brief.rounds):
         return
-    began, started, learner = spent_so_far(), _now(), LocalLearner(request, brief, memory)
+    began, started = spent_so_far(), _now()
     with ExitStack() as stack:
+        learner: CaseLearner
         if phase == "all":
+            learner = LocalLearner(request, brief, memory)
             for context in (working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace)):
                 stack.enter_context(context)
         else:
@@ -117,10 +121,10 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
     if rounds.last < rounds.steps:  # it pauses
         return
     ready = learner.ready
-    provenance = {**request.provenance, "device": ready.card, "threads": request.threads}
+    provenance: dict[str, Any] = {**request.provenance, "device": ready.card, "threads": request.threads}
     if phase == "evaluate":
         times = {"trained_at": store.trained_at(case.id, len(brief.rounds)), "evaluated_at": started}
-        provenance["sealing"] = {**request.provenance["sealing"], **times}
+        provenance["sealing"] = {**provenance["sealing"], **times}
     if rounds.resumed_after is not None:
         provenance["resumed_after_round"] = rounds.resumed_after
     facts = {
@@ -139,7 +143,7 @@ def _in_sandboxes(
 ) -> Iterator[SandboxedLearner]:
     """Context manager: a learner without author's code in this process. Raises PluginError where no sandbox runs."""
     if missing := missing_sandbox():
-        raise PluginError(f"`sealing: strict`: {missing}", code="missing-sandbox")
+        raise PluginError(f"`sealing: strict`: {missing}", code="missing-package")
     case_id, scratch = request.case.id, store.scratch(request.case.id)
     store.files(case_id).mkdir(parents=True, exist_ok=True)
     scratch.mkdir(parents=True, exist_ok=True)
@@ -157,7 +161,7 @@ def _in_sandboxes(
 def _rounds_of(
     request: CaseRequest,
     exam: Exam,
-    learner: LocalLearner,
+    learner: CaseLearner,
     store: CaseStore,
     report: Reporter,
     began: Spent,
@@ -170,7 +174,7 @@ def _rounds_of(
     reporter = RoundReporter(store, request.case.id, report, steps, lambda: learner.state.peak_gpu_bytes)
     source = CaseTrainingSource(request, exam, feed, learner, examination, reporter)
     learner.learn_from(source)
-    stored = StoredRounds(request, store, reporter, phase)
+    stored = StoredRounds(request, store, reporter, phase, steps)
     return Case(
         steps=steps,
         learner=learner,

@@ -22,10 +22,10 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.running.loop import Model
+from ianvs.running.session.case_learner import Asking, CaseLearner
 from ianvs.running.session.checked_answers import picked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.known_replies import Replies
-from ianvs.running.session.learner import Asking, LocalLearner
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
 
 _PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
@@ -63,7 +63,7 @@ class Examination:
         exam: Exam,
         testenv: TestEnvSpec,
         feed: DataFeed,
-        learner: LocalLearner,
+        learner: CaseLearner,
         seed: int,
         replies: Replies,
     ) -> None:

@@ -9,8 +9,8 @@ from ianvs.exam.scenarios.exam import Exam
 from ianvs.running.loop import Model, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
+from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.examination import Examination
-from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
 from ianvs.running.session.saving import lost_by_saving
 from ianvs.running.session.stored_rounds import StoredRounds
@@ -30,7 +30,7 @@ class RoundSummarizer:
         self,
         request: CaseRequest,
         exam: Exam,
-        learner: LocalLearner,
+        learner: CaseLearner,
         examination: Examination,
         source: CaseTrainingSource,
         rounds: StoredRounds,
@@ -69,6 +69,8 @@ class RoundSummarizer:
             BudgetError: If the round used more than the exam allows.
         """
         result = self._result(step, adopted=adopted, gate_scores=gate_scores)
+        if self._request.phases != ("all",):  # nothing else reaches the next round
+            result = replace(result, memory_bytes=self._rounds.kept_bytes(model))
         messages = (result.remark, self._examination.broken_down(predictions, step), measure.compiled_code())
         unsaved = self._unsaved(step, model) if step == len(self._round_names) else ""
         result = replace(result, remark="; ".join(filter(None, messages)), unsaved=unsaved)

@@ -29,8 +29,8 @@ from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, 
 from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
+from ianvs.running.session.case_learner import Ready, State
 from ianvs.running.session.feed import Handout
-from ianvs.running.session.learner import Ready, State
 from ianvs.running.session.measure import Spent
 from ianvs.running.session.sandbox_worker import PackedSamples, WorkerInput, main
 from ianvs.store import StoredModule

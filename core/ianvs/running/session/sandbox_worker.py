@@ -24,7 +24,9 @@ from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, error_kind, error_text, packed
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.session.learner import Asking, LocalLearner
+from ianvs.running.session.case_learner import Asking
+from ianvs.running.session.learner import LocalLearner
+from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.own_folder import working_in
 from ianvs.running.session.session import Brief, FeedCall, Whole
 from ianvs.store import StoredModule
@@ -92,10 +94,10 @@ class _Source:
         self._peer.call("progress", {"round": round_, "fraction": fraction, "rounds": rounds, "numbers": dict(numbers)})
 
 
-class _Memory:
+class _Memory(MemoryMeter):
     """In place of a meter: the case measures the memory of the sandbox from outside."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer) -> None:  # it measures nothing by itself
         self._peer = peer
 
     def begin(self) -> None:

@@ -10,7 +10,7 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,9 +29,9 @@ from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.kept_code import kept_files
+from ianvs.running.session.case_learner import NO_STATE, Asking, Ready
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.feed import Handout
-from ianvs.running.session.learner import NO_STATE, Asking, Ready
 from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.sandbox_client import SandboxClient
@@ -44,7 +44,7 @@ _NOWHERE = Path("/nonexistent")
 
 
 class SandboxedLearner:
-    """Implements `ianvs.running.loop.Learner`, and what an examination asks of `LocalLearner`.
+    """Implements `CaseLearner`.
 
     Args:
         memory: Measures the process of the case and, below it, the sandboxes.
@@ -112,7 +112,7 @@ class SandboxedLearner:
             trainer.call("train", step=step, valid=None if valid is None else trainer.serve_samples(valid))
         self.spent, self.state = spent[0], trainer.state
 
-    def save(self, folder: Path) -> Model:
+    def save(self, folder: Path, *, of_round: bool = True) -> Model:
         """Save the learner, which ends the sandbox of its round. After `restore`, save what was restored."""
         if (rejected := self._rejected) is not None and rejected.folder is not None:
             self._rejected = None
@@ -132,12 +132,16 @@ class SandboxedLearner:
             trainer.close()
         return Model(self._saved_last, folder)
 
-    def restore(self, model: Model, *, taught: bool = True) -> None:
+    def restore(self, model: Model, *, taught: bool = True, anew: bool = False) -> None:
         """Each sandbox begins with a stored model; only one that takes the place of a rejected one is remembered."""
         if not taught:  # its files, with the counts of what was saved last
             counts = {(one.kind, one.instance): one for one in self._saved_last}
             modules = [replace(counts.get((one.kind, one.instance), one), path=one.path) for one in model.modules]
             self._rejected = Model(modules, model.folder)
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Nothing to do: what is done inside is done in other sandboxes."""
+        return nullcontext()
 
     def measure(self) -> None:
         """Nothing to do: the modules measure themselves when they are saved."""
@@ -262,8 +266,8 @@ def _without_exam(request: CaseRequest) -> CaseRequest:
     """What a worker needs to know, without where the exam and the results are."""
     dataset = DatasetSpec(data_type=request.testenv.dataset.data_type)
     testenv = replace(request.testenv, dataset=dataset, scenario=None, metrics=(), gate=None)
-    nothing = {"identity": {}, "provenance": {}, "scores": (), "code": (), "own_code": (), "hidden": ()}
-    return replace(request, workspace=_NOWHERE, testenv=testenv, secrets=frozenset(), **nothing)
+    request = replace(request, identity={}, provenance={}, scores=(), code=(), own_code=(), hidden=())
+    return replace(request, workspace=_NOWHERE, testenv=testenv, secrets=frozenset())
 
 
 def _moved(module: StoredModule, before: Path, folder: Path) -> StoredModule:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
@@ -22,8 +23,11 @@ from ianvs.store.keys import digest
 class StoredRounds:
     """Implements `ianvs.running.loop.Rounds`. The caller holds the lock of the case."""
 
-    def __init__(self, request: CaseRequest, store: CaseStore, reporter: RoundReporter, phase: Phase) -> None:
-        self._request, self._store, self._reporter, self._phase = request, store, reporter, phase
+    def __init__(
+        self, request: CaseRequest, store: CaseStore, reporter: RoundReporter, phase: Phase, rounds: int
+    ) -> None:
+        self._request, self._store, self._reporter = request, store, reporter
+        self._phase, self._rounds = phase, rounds
         self._id = request.case.id
 
     def complete(self) -> Sequence[RoundResult]:
@@ -55,11 +59,36 @@ class StoredRounds:
         result = replace(result, model_bytes=size or None)
         if self._phase == "train":
             folder.keep_trained(result, model.modules)
+            if result.index == 1:
+                self._check_disk(size)
         else:
             folder.fill(result, predictions, model.modules, stream)
 
     def add_predictions(self, result: RoundResult, predictions: PredictionsByTest) -> None:
         self._store.add_predictions(self._id, result.index, result, predictions)
+
+    def kept_bytes(self, model: Model) -> int:
+        """Size of what was saved, and of the learner's own folder."""
+        folders = filter(None, (model.folder, self._store.files(self._id)))
+        return sum(saved_bytes(folder, self._request.saved_mb) for folder in folders)
+
+    def _check_disk(self, size: int) -> None:
+        """Tell how much the models of all rounds take until they are evaluated. Raises PluginError above the limit."""
+        request, cases = self._request, self._request.cases_kept
+        megabytes = size * self._rounds * cases / 1e6
+        free = shutil.disk_usage(request.workspace).free / 1e6
+        limit = free if request.models_mb is None else request.models_mb
+        told = (
+            f"models of {self._rounds} rounds x {cases} cases x {size / 1e6:,.2f} MB take {megabytes:,.0f} MB until "
+            f"they are evaluated; the disk has {free:,.0f} MB free"
+        )
+        self._reporter.tell_disk(told)
+        if megabytes > limit:
+            raise PluginError(
+                f"{told}, and the limit is {limit:,.0f} MB. Save less, raise `limits: {{models_mb: ...}}`, or write "
+                "`examine: after each case`, which keeps the models of one case at a time.",
+                code="insufficient-resources",
+            )
 
     def clear_model(self, folder: RoundFolder) -> None:
         shutil.rmtree(folder.model)
