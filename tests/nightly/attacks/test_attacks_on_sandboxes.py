@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import shutil
 import socket
+import subprocess
 import sys
 import threading
 import uuid
@@ -387,3 +389,37 @@ paradigms.IncrementalLearning.reference = paradigms.IncrementalLearning.cumulati
 def test_a_learner_that_calls_itself_a_reference_is_marked_as_one_that_saw_past_rounds(folder: Path) -> None:
     [case] = examined(folder, REFERENCE, sealing="strict")
     assert case.rounds[-1].bound
+
+
+AS_NOBODY = """
+set -e
+mkdir "$1/interpreter"
+mount --bind "$2" "$1/interpreter"
+mount -t tmpfs -o mode=755 none "$3"
+mkdir -p "$2"
+mount --bind "$1/interpreter" "$2"
+chown -R nobody "$1"
+exec setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all --bounding-set=-all "${@:4}"
+"""
+"""In a mount namespace: $2, the base interpreter, becomes reachable below $3, a home that only root may enter."""
+
+
+@pytest.mark.skipif(getpass.getuser() != "root", reason="the tests above ran as an ordinary user")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is missing")
+def test_an_ordinary_user_gains_nothing_either(tmp_path: Path) -> None:
+    base = Path(sys.base_prefix)
+    home = next(
+        (path for path in reversed(base.parents) if path != Path("/") and not path.stat().st_mode & 0o001), None
+    )
+    wrapper = ["unshare", "-m", "bash", "-c", AS_NOBODY, "as_nobody", str(tmp_path), str(base), str(home)]
+    if home is None:
+        wrapper = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+        shutil.chown(tmp_path, "nobody")
+    for folder in (*tmp_path.parents[:2],):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    tests = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/runs"]
+    tests += [str(Path(__file__)), "-k", "strict and not rights and not ordinary"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "USER": "nobody", "LOGNAME": "nobody"}
+    environment |= {"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([*wrapper, *tests], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
