@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import select
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from ianvs.base.visible_text import visible
 from ianvs.exam.data.parts import Column
 from ianvs.processes.engines.engine import python_command, thread_limits
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, unpacked
-from ianvs.processes.proc import cpu_seconds
+from ianvs.processes.proc import children, cpu_seconds
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
 from ianvs.running.session.case_learner import Ready, State
@@ -39,7 +40,6 @@ _READY, _STATE = TypeAdapter(Ready), TypeAdapter(State)
 _MODULES = TypeAdapter(list[StoredModule])
 _BLOCK_BYTES = 1 << 26  # of a column that are in memory while it is packed
 _MOST_CHARACTERS = 10_000  # of a text that comes from a sandbox
-_GRACE_SECONDS = 10.0
 
 Serve = Callable[["SandboxClient", str, Mapping[str, Any]], Message]
 """Answers a call of the sandbox, given the client, the call's name and its arguments."""
@@ -58,6 +58,8 @@ class SandboxClient:
 
     Attributes:
         ready: What the learner states of itself. Of that, what the plan knows is not believed.
+        trains: As above.
+        memory_began: Whether it was told when its objects are made.
         state: What the learner stated last.
         pieces: Answers to the last call of `answers`.
     """
@@ -70,6 +72,7 @@ class SandboxClient:
         self._served.mkdir()
         self.model_folder.mkdir()
         self._count = 0
+        self.trains, self.memory_began = trains, False
         self.pieces: list[Predictions] = []
         self.state: State
         stored = [model.folder] if model.folder is not None and model.modules else []
@@ -146,11 +149,14 @@ class SandboxClient:
     def end(self) -> None:
         """End the sandbox with all its processes. Its folder stays."""
         self._peer.close()
-        try:
-            self._process.wait(_GRACE_SECONDS)  # it ends by itself when its socket is closed
-        except subprocess.TimeoutExpired:
-            self._process.kill()  # its processes die with it
-            self._process.wait()
+        with suppress(OSError, IndexError):  # it has ended by itself
+            first = os.pidfd_open(children(self._process.pid)[0])  # of its process table: all others end with it
+            with suppress(OSError):
+                signal.pidfd_send_signal(first, signal.SIGKILL)
+            select.select([first], [], [])  # until the last of them is gone
+            os.close(first)
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         """End the sandbox, and delete its folder."""

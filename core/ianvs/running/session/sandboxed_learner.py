@@ -78,6 +78,7 @@ class SandboxedLearner:
         self._brief, self._stored_model, self._scratch, self.memory = brief, stored_model, scratch, memory
         self._trainer: SandboxClient | None = None
         self._examiner: SandboxClient | None = None
+        self._trained = False
         self._rejected: Model | None = None  # by the gate: what takes the place of the round that was trained
         self._saved_last: Sequence[StoredModule] = ()
         self._source: Source
@@ -107,6 +108,7 @@ class SandboxedLearner:
     # --- called by the loop -------------------------------------------------------------------------------------
 
     def train(self, step: int, valid: Handout | None) -> None:
+        self._trained = True
         trainer = self._trainer = self._open(self._stored_model(step - 1), trains=True)
         with trainer.spending() as spent:
             trainer.call("train", step=step, valid=None if valid is None else trainer.serve_samples(valid))
@@ -238,7 +240,10 @@ class SandboxedLearner:
     def _serve(self, client: SandboxClient, name: str, body: Mapping[str, Any]) -> Message:
         """Answer a call of a sandbox; training data are only for that of the round."""
         if name == "memory_begins":
-            self.memory.begin()
+            # Once, and in the phase "train" only by who is trained: what the gate examines is not its memory.
+            if not client.memory_began and (client.trains or not self._trained):
+                self.memory.begin()
+            client.memory_began = True
             return Message({})
         if client is not self._trainer:
             raise PluginError(f"unknown request '{name}' of a sandbox", code="invalid-request")

@@ -13,6 +13,7 @@ from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.running.loop import Model, Phase, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.planning.kept_models import models_text
 from ianvs.running.session.measure import saved_bytes
 from ianvs.running.session.own_folder import bring_back_notes, keep_notes
 from ianvs.running.session.reporting import RoundReporter
@@ -78,10 +79,7 @@ class StoredRounds:
         megabytes = size * self._rounds * cases / 1e6
         free = shutil.disk_usage(request.workspace).free / 1e6
         limit = free if request.models_mb is None else request.models_mb
-        told = (
-            f"models of {self._rounds} rounds x {cases} cases x {size / 1e6:,.2f} MB take {megabytes:,.0f} MB until "
-            f"they are evaluated; the disk has {free:,.0f} MB free"
-        )
+        told = models_text(self._rounds, cases, size, request.workspace)
         self._reporter.tell_disk(told)
         if megabytes > limit:
             raise PluginError(
