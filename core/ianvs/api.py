@@ -33,6 +33,7 @@ from ianvs.running.planned_results import nothing_stored, results_of, results_of
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.plan import Plan, start_over
+from ianvs.running.planning.sandbox_paths import inspector_sandbox
 from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
@@ -329,7 +330,7 @@ def _loaded(
         overrides=parsed(options.get("settings", ())),
     )
     engine = (lambda: None) if early is None else partial(early.forking, job)
-    with closing(Inspector(job, engine, inline=runs_inline(job))) as inspector:
+    with closing(Inspector(job, engine, partial(inspector_sandbox, job), inline=runs_inline(job))) as inspector:
         job = with_hyperparameters(without_unused(job, inspector), inspector)
         yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
 

@@ -19,6 +19,7 @@ import psutil
 
 from ianvs.base.errors import shown_path
 from ianvs.processes.engines.engine import usable_cores
+from ianvs.processes.sandbox import missing_sandbox
 from ianvs.results.stored.provenance import output_of, version_of
 
 
@@ -137,6 +138,13 @@ _LITTLE_ROOM = 1 * _GB
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
+def sandbox_finding(missing: str) -> Finding:
+    """missing: why no sandbox ran, with the remedy; "" if one ran."""
+    if missing:
+        return Finding("note", "`sealing: strict` can't be had", f"{missing[0].upper()}{missing[1:]}")
+    return Finding("ok", "a sandbox runs, so that `sealing: strict` can be had")
+
+
 def machine_findings(workspace: Path) -> Iterator[Finding]:
     """Of this machine, and of the folders that a run writes into."""
     cores = f"{usable_cores()} of {os.cpu_count()} cores"
@@ -147,6 +155,7 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     told = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
     driver = None if told is None else [line.replace(", ", ", driver ") for line in told.splitlines()]
     yield from card_findings(driver, torch.get("cuda"), torch.get("cards", ()))
+    yield sandbox_finding(missing_sandbox())
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
     yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")
 

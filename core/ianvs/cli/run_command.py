@@ -135,6 +135,7 @@ def _prepare(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
+    from ianvs.running.planning.kept_models import planned_models_text
     from ianvs.running.progress import SaidOfData, describe
     from ianvs.running.scheduler.searching import outline
 
@@ -149,6 +150,8 @@ def _plan(options: argparse.Namespace) -> int:
     for algorithm in plan.job.algorithms:
         if algorithm.resources is not None:
             print(f"each case of {algorithm.name} takes {algorithm.resources}")
+    if models := planned_models_text(plan):
+        print(models)
     print(counted(states))
     return 0
 

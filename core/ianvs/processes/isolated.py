@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any
 
-from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, start_python
+from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, python_command, start_python
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl, redirect
+from ianvs.processes.sandbox import Sandbox
 
 _TICK, _CONNECT_SECONDS = 0.5, 10.0
+_STREAMS: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
 _BOOT_SECONDS = 600.0  # of a process that starts: nothing of an author's runs yet, so it counts towards no limit
 
 
@@ -41,15 +43,17 @@ class Isolated:
     """Answers one question after another. Who ends it, or never ends, does so for itself: the next has another process.
 
     environment: variables that it has in place of ours. engine: asked, whenever a process is needed, for an open engine
-    that forks it; without one, or for None, python is started.
+    that forks it; without one, or for None, python is started. sandbox: in which the process runs; no engine forks it
+    then.
     """
 
     def __init__(
         self,
         environment: Mapping[str, str] | None = None,
         engine: Callable[[], Engine | None] = lambda: None,
+        sandbox: Sandbox | None = None,
     ) -> None:
-        self._environment, self._engine = environment or {}, engine
+        self._environment, self._engine, self._sandbox = environment or {}, engine, sandbox
         self._process: _Process | None = None
 
     def ask(self, function: str, question: object, seconds: float) -> Any:
@@ -81,8 +85,11 @@ class Isolated:
             self._process = None
 
     def _started(self) -> _Process:
-        engine = self._engine()
-        process = _spawned(self._environment) if engine is None else _forked(engine, self._environment)
+        engine = self._engine() if self._sandbox is None else None
+        if engine is None:
+            process = _spawned(self._environment, self._sandbox)
+        else:
+            process = _forked(engine, self._environment)
         try:
             _received(process, _BOOT_SECONDS)
         except BaseException:
@@ -167,13 +174,25 @@ class _Process:
 
 def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A process with questions to its standard input and answers from its standard output."""
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    return start_python(f"{__name__}:{main.__name__}", env=environment, **streams)
+    return start_python(f"{__name__}:{main.__name__}", env=environment, **_STREAMS)
 
 
-def _spawned(environment: Mapping[str, str]) -> _Process:
+def _boot_in(sandbox: Sandbox, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """The same in a sandbox."""
+    command = sandbox.command(python_command(f"{__name__}:{main.__name__}"), environment)
+    try:
+        process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=True, **_STREAMS)
+        return process
+    except OSError as error:
+        raise Unanswered(f"needs a sandbox, which can't be started ({error})") from error
+
+
+def _spawned(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
     folder = tempfile.mkdtemp(prefix="ianvs-")
-    process = _boot({**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
+    if sandbox is None:
+        process = _boot({**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
+    else:
+        process = _boot_in(sandbox, environment)
     assert process.stdin is not None and process.stdout is not None
 
     def kill() -> None:

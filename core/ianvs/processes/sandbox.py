@@ -48,7 +48,7 @@ class Sandbox:
     Attributes:
         read_only: Files and folders that can be read.
         writable: Folders that can be written.
-        masked: Files and folders of mounted ones that can't be read, such as data of installed packages.
+        masked: Files and folders of mounted ones that can't be read. What is mounted below them can.
         gpu: Whether the NVIDIA devices of this machine are available.
         folder: The working directory, which must be mounted; None for /tmp.
     """
@@ -78,13 +78,14 @@ class Sandbox:
             "--clearenv",
         ]
         words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm", "--tmpfs", "/tmp", *_system_mounts()]
+        mounts = {path: ["--ro-bind", str(path), str(path)] for path in mounted}
+        mounts |= {path: ["--bind", str(path), str(path)] for path in self.writable}
+        roots = [Path(word) for word in (*_SYSTEM, *_ETC)] + list(mounts)
+        for path in dict.fromkeys((*_data_of_ianvs(), *data_of_packages(), *self.masked)):
+            mounts |= {path: mask} if (mask := _mask(path, roots)) else {}
         # A mount hides what was mounted below its place before, so that parents come first.
-        options = dict.fromkeys(mounted, "--ro-bind") | dict.fromkeys(self.writable, "--bind")
-        for path, option in sorted(options.items(), key=lambda item: len(item[0].parts)):
-            words += [option, str(path), str(path)]
-        roots = [Path(word) for word in (*_SYSTEM, *_ETC)] + list(options)
-        for path in dict.fromkeys((*_data_of_ianvs(), *self.masked)):
-            words += _mask(path, roots)
+        for _, option in sorted(mounts.items(), key=lambda item: len(item[0].parts)):
+            words += option
         words += _shown_parts_of_testenv()
         if self.gpu:
             words += [word for device in _gpu_devices() for word in ("--dev-bind", str(device), str(device))]
@@ -203,6 +204,7 @@ def _bubblewrap() -> str:
     return shutil.which("bwrap") or "bwrap"
 
 
+@cache
 def data_of_packages() -> tuple[Path, ...]:
     """Files of installed packages that well-known exams consist of: the data sets of scikit-learn."""
     folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}

@@ -1,10 +1,11 @@
 """What a reader has to know that only the job can tell: how it was asked for, what its data look like."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ianvs.base.errors import one_line
+from ianvs.base.errors import DamagedError, one_line
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import JobSpec
 from ianvs.exam import data
@@ -30,7 +31,7 @@ def job_notes(plan: Plan) -> tuple[Note, ...]:
         (planned.testenv_name, doubt) for planned, record in built for doubt in data_doubts(plan, planned, record)
     ]
     of_data = dict.fromkeys(Note("data", doubt, name, "testenv") for name, doubt in doubts)
-    return (*_settings(plan), *_accepted(plan), *_exams(plan.job), *of_data)
+    return (*_settings(plan), *_sealing(plan), *_accepted(plan), *_exams(plan.job), *of_data)
 
 
 def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
@@ -74,6 +75,26 @@ def _settings(plan: Plan) -> Iterator[Note]:
         yield Note("settings", text, remedy="`ianvs report` without these options shows all that are stored.")
     elif asked:
         yield Note("settings", f"Made with {' '.join(asked)}, in place of what the job's files say.")
+
+
+def _sealing(plan: Plan) -> Iterator[Note]:
+    """In which order the cases of `sealing: strict` were trained and evaluated."""
+    times: dict[str, Mapping[str, str]] = {}
+    for case, _ in plan.cases() if plan.job.sealing == "strict" else ():
+        with suppress(DamagedError):
+            facts = plan.store.facts(case.id).get("provenance", {}).get("sealing", {})
+            if "evaluated_at" in facts:
+                times[f"{case.algorithm} seed {case.seed} ({case.id[:8]})"] = facts
+    first = min((facts["evaluated_at"] for facts in times.values()), default="")
+    later = [label for label, facts in times.items() if facts["trained_at"] > first]
+    if any(facts["examine"] != "after all cases" for facts in times.values()):
+        order = "each case was trained before it was evaluated, others after that (`examine: after each case`)"
+    elif later:
+        order = f"cases were trained before any was evaluated; added later: {one_line(later, 6)}"
+    else:
+        order = "every case was trained before any was evaluated"
+    if times:
+        yield Note("settings", f"Sealing: strict: {order}.")
 
 
 def _accepted(plan: Plan) -> Iterator[Note]:

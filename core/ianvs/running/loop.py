@@ -1,17 +1,20 @@
 """The loop of continual learning: what a test case does, from its first round to its last.
 
 Each round is trained, saved, checked by the gate (`model_eval`) if the exam has one, evaluated and stored atomically.
-A case that was interrupted resumes after the last stored round. The loop depends only on the protocols below. In a run
-they are implemented by the modules of `ianvs.running.session`; in unit tests by objects in memory.
+Under `sealing: strict` all rounds are trained and stored in the phase "train", and the stored models are evaluated in
+the phase "evaluate". A case that was interrupted resumes after the last stored round. The loop depends only on the
+protocols below. In a run they are implemented by the modules of `ianvs.running.session`; in unit tests by objects in
+memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from ianvs.base.errors import ExamRuleError, PluginError, ReplyServerError
 from ianvs.base.types import Asked, Predictions, RoundResult
@@ -19,6 +22,8 @@ from ianvs.processes.interpreters.wire import error_kind, error_text
 from ianvs.store import RoundFolder, StoredModule
 
 PredictionsByTest = Mapping[Asked, Predictions]
+T = TypeVar("T")
+Phase = Literal["all", "train", "evaluate"]
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
@@ -106,7 +111,13 @@ class Rounds(Protocol):
     """The stored rounds of the case."""
 
     def complete(self) -> Sequence[RoundResult]:
-        """Rounds 0, 1, ... with valid checksums, up to the first that is missing or damaged."""
+        """Rounds 0, 1, ... with valid checksums, up to the first that is missing or damaged.
+
+        In the phase "train" those that are trained, evaluated or not.
+        """
+
+    def trained(self) -> Sequence[RoundResult]:
+        """The same in every phase for rounds that are trained, evaluated or not."""
 
     def damage(self) -> str:
         """Describes the damaged round after those; "" if there is none."""
@@ -126,6 +137,9 @@ class Rounds(Protocol):
         stream: Mapping[str, Any],
     ) -> None:
         """Write everything but the model, which is in the folder already."""
+
+    def add_predictions(self, result: RoundResult, predictions: PredictionsByTest) -> None:
+        """Complete a round that was stored in the phase "train"."""
 
     def clear_model(self, folder: RoundFolder) -> None:
         """Delete the model from the folder."""
@@ -156,6 +170,8 @@ class Summarizer(Protocol):
         adopted: bool,
         gate_scores: tuple[float, float] | None,
     ) -> RoundResult: ...
+    def evaluated(self, trained: RoundResult, predictions: PredictionsByTest) -> RoundResult:
+        """The result of a round that was stored in the phase "train", with the costs of its evaluation."""
 
 
 class Reporter(Protocol):
@@ -184,6 +200,7 @@ class Case:
     reporter: Reporter
     gate: Gate | None = None
     until: int | None = None
+    phase: Phase = "all"
     resumed_after: int | None = None
 
     @property
@@ -198,10 +215,13 @@ def run_rounds(case: Case) -> None:
         Interrupted: Between two rounds, if the case was asked to stop.
         Exception: Whatever the plugin raises.
     """
+    if case.phase == "evaluate":
+        _evaluate_stored(case)
+        return
     model, done = _resume(case)
     predicts_untrained = True
     if done is None:
-        model, predicts_untrained = _evaluate_untrained(case)
+        model, predicts_untrained = _store_untrained(case)
         done = 0
     for step in range(done + 1, case.last + 1):
         if case.reporter.stop_requested():
@@ -218,8 +238,10 @@ def run_rounds(case: Case) -> None:
                 adopted, gate_scores = gate.decide(step, score_before, gate.score(model, step))
                 if not adopted:
                     model = _restore_previous(case, step, folder)
-            case.reporter.round(step, "evaluate")
-            predictions = case.examination.predictions(model, step)
+            predictions: PredictionsByTest = {}
+            if case.phase == "all":
+                case.reporter.round(step, "evaluate")
+                predictions = case.examination.predictions(model, step)
             case.learner.measure()
             result = case.summarizer.trained(step, model, predictions, adopted=adopted, gate_scores=gate_scores)
             stream = case.source.stream(last=step == case.steps)
@@ -233,18 +255,37 @@ def _begin(case: Case, step: int) -> None:
     case.examination.begin()
 
 
-def _evaluate_untrained(case: Case) -> tuple[Model, bool]:
-    """Evaluate and store round 0. A plugin that can't predict before training gets an empty row.
+def _store_untrained(case: Case) -> tuple[Model, bool]:
+    """Evaluate and store round 0.
 
     Returns:
         The model, and whether it could predict.
     """
     _begin(case, 0)
-    predictions: PredictionsByTest = {}
-    predicts_untrained = False
+    predictions: PredictionsByTest | None = {}
+    predicts = True
+    if case.phase == "all":
+        predictions = _try_untrained(case, partial(case.examination.predictions, Model(), 0))
+        predicts = predictions is not None
+    elif case.gate is not None:
+        predicts = _try_untrained(case, partial(case.gate.score, Model(), 1)) is not None
+    if predicts:
+        case.learner.measure()
+    with case.rounds.new_round(0) as folder:
+        model = Model()
+        try:
+            if case.phase == "all" or case.gate is not None:  # which may go back to it
+                model = case.learner.save(folder.model)
+        except Exception:  # nothing to save before training
+            case.rounds.clear_model(folder)
+        case.rounds.write(folder, case.summarizer.untrained(), predictions or {}, model, {})
+    return case.rounds.model(0), predicts
+
+
+def _try_untrained(case: Case, predict: Callable[[], T]) -> T | None:
+    """What `predict` returns; None for a plugin that can't predict before training, whose row is empty."""
     try:
-        predictions = case.examination.predictions(Model(), 0)
-        predicts_untrained = True
+        return predict()
     except (ExamRuleError, ReplyServerError):
         raise
     except Exception as error:
@@ -253,16 +294,25 @@ def _evaluate_untrained(case: Case) -> tuple[Model, bool]:
         print(f"can't predict before training ({error_kind(error)}: {error_text(error)});")
         print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
         case.examination.begin()
-    else:
-        case.learner.measure()
-    with case.rounds.new_round(0) as folder:
-        model = Model()
-        try:
-            model = case.learner.save(folder.model)
-        except Exception:  # nothing to save before training
-            case.rounds.clear_model(folder)
-        case.rounds.write(folder, case.summarizer.untrained(), predictions, model, {})
-    return case.rounds.model(0), predicts_untrained
+        return None
+
+
+def _evaluate_stored(case: Case) -> None:
+    """Evaluate the models that were stored in the phase "train"."""
+    trained, first = case.rounds.trained(), len(case.rounds.complete())
+    case.source.saw_past_rounds = trained[-1].bound
+    for result in trained[first:]:
+        if case.reporter.stop_requested():
+            raise Interrupted
+        _begin(case, result.index)
+        case.reporter.round(result.index, "evaluate")
+        model = case.rounds.model(result.index) if result.index else Model()
+        case.rounds.restore_plugin_folder(model)
+        if result.index:
+            predictions = case.examination.predictions(model, result.index)
+        else:
+            predictions = _try_untrained(case, partial(case.examination.predictions, model, 0)) or {}
+        case.rounds.add_predictions(case.summarizer.evaluated(result, predictions), predictions)
 
 
 def _restore_previous(case: Case, step: int, folder: RoundFolder) -> Model:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +94,10 @@ class RoundFolder:
         write_predictions(path, predictions, stream)
         self._write({**vars(result), **self._model(modules), "predictions": _checksum(path)})
 
-    def keep_trained(self, modules: Iterable[StoredModule]) -> None:
-        """Store a round that is trained and not evaluated: the model alone. See `CaseStore.add_predictions`."""
-        self._write(self._model(modules))
+    def keep_trained(self, result: RoundResult, modules: Iterable[StoredModule]) -> None:
+        """Store a round that is trained and not evaluated, without predictions. See `CaseStore.add_predictions`."""
+        trained_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._write({**vars(result), **self._model(modules), "trained_at": trained_at})
 
     def _model(self, modules: Iterable[StoredModule]) -> dict[str, object]:
         if not any(self.model.iterdir()):

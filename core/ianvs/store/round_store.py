@@ -93,7 +93,10 @@ class RoundStore:
         predictions: Mapping[Asked, Predictions],
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Complete a round that is trained and not evaluated (RoundFolder.keep_trained). Raises DamagedError."""
+        """Complete a round that is trained and not evaluated (RoundFolder.keep_trained). Raises DamagedError.
+
+        result: in place of the one that was stored with the model.
+        """
         path = self.round_folder(case_id, index) / PREDICTIONS
         trained = self._read(case_id, _round_name(index))
         if trained is None:
@@ -101,7 +104,7 @@ class RoundStore:
         with replace_file(path) as file:
             write_predictions(file, predictions, stream)
         with path.open("rb") as stored:
-            record = {**vars(result), **trained, "predictions": checksum(stored)}
+            record = {**trained, **vars(result), "predictions": checksum(stored)}
         self._write(case_id, _round_name(index), record)
         if index:
             remove(self.model_folder(case_id, index - 1))
@@ -133,11 +136,17 @@ class RoundStore:
             return index
         return index if record is not None and is_evaluated(record) else None
 
-    def trained_round(self, case_id: str) -> int | None:
-        """The round after the complete ones if it is trained and not evaluated. Raises DamagedError."""
-        index = len(self._complete(case_id))
-        record = self._read(case_id, _round_name(index))
-        return None if record is None or is_evaluated(record) else index
+    def trained_rounds(self, case_id: str) -> tuple[RoundResult, ...]:
+        """Results of rounds 0, 1, ... that are complete or trained, up to the first that is missing or damaged."""
+        records: list[Record] = self._complete(case_id)
+        with suppress(DamagedError):
+            while (record := self._read(case_id, _round_name(len(records)))) is not None and not is_evaluated(record):
+                records.append(record)
+        return self.round_results(case_id, records)
+
+    def trained_at(self, case_id: str, index: int) -> str:
+        """When round `index` was stored, if it was trained before any was evaluated; else ""."""
+        return str((self._round(case_id, index) or {}).get("trained_at", ""))
 
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
         """The modules after round `index`; None if they are not kept any more. Raises DamagedError."""

@@ -359,7 +359,9 @@ def test_the_sealing_of_earlier_versions_is_accepted_with_a_warning(files, how):
     assert (code, place.partition(":")[0]) == ("no-effect", "job.yaml")
 
 
-def test_strict_sealing_is_refused_until_it_can_be_kept(files):
-    files.change("job.yaml", "  test_object:", "  sealing: strict\n  test_object:")
-    [(code, place)] = files.errors()
-    assert (code, place.partition(":")[0]) == ("invalid-choice", "job.yaml")
+def test_when_models_are_examined_is_a_setting_of_strict_sealing(files):
+    files.change("job.yaml", "  test_object:", "  examine: after each case\n  test_object:")
+    [(code, place)] = files.warnings()
+    assert (code, place.partition(":")[0]) == ("no-effect", "job.yaml")
+    files.change("job.yaml", "  examine:", "  sealing: strict\n  examine:")
+    assert files.warnings() == []

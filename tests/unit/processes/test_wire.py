@@ -56,6 +56,18 @@ def test_few_bytes_pass_in_the_message_and_more_in_a_file(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("within", ["numbers", "rows"])
+def test_a_sandbox_can_not_have_a_file_read(tmp_path: Path, within: str) -> None:
+    """A spec comes from whoever is examined, and a file is read with the rights of the case."""
+    (tmp_path / "truth").write_bytes(np.arange(3).tobytes())
+    spec: Any = {"dtype": "<i8", "shape": [3], "file": str(tmp_path / "truth")}
+    if within == "rows":
+        spec = {"count": 1, "ragged": {"boxes": [spec, spec]}}
+    with pytest.raises(RemoteError):
+        unpacked(b"", spec, files=False)
+    assert (tmp_path / "truth").exists()
+
+
 def test_a_message_may_hold_any_text() -> None:
     """Names of files may be no Unicode, and whoever calls has to get its error."""
 

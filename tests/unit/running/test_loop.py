@@ -12,7 +12,7 @@ import pytest
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.types import RoundResult
-from ianvs.running.loop import Case, Interrupted, Model, run_rounds
+from ianvs.running.loop import Case, Interrupted, Model, Phase, run_rounds
 
 STEPS = 3
 
@@ -177,12 +177,49 @@ class Rounds:
 
 
 @dataclass
+class PhasedRounds(Rounds):
+    """Rounds that are trained before one is evaluated: all models are kept until then."""
+
+    phase: Phase = "train"
+
+    def complete(self) -> Sequence[RoundResult]:
+        stored = [one for _, one in sorted(self.kept.items())]
+        return [one["result"] for one in stored if self.phase == "train" or "end" in one["answers"]]
+
+    def trained(self) -> Sequence[RoundResult]:
+        return [one["result"] for _, one in sorted(self.kept.items())]
+
+    @contextmanager
+    def new_round(self, step: int) -> Iterator[Folder]:
+        folder = Folder()
+        yield folder
+        self.kept[step] = folder.stored
+
+    def add_predictions(self, result: RoundResult, predictions: Any) -> None:
+        self.kept[result.index] |= {"result": result, "answers": predictions}
+
+
+@dataclass
+class ExaminationOfModels:
+    """Asks a stored model, not the learner."""
+
+    def begin(self) -> None: ...
+
+    def predictions(self, model: Model, taught: int) -> Mapping[Any, Any]:
+        kept: dict[str, Any] = dict(model.modules) or {"sum": (), "memory": (0, 0)}  # type: ignore[arg-type]
+        return {"end": (sum(kept["sum"]), kept["memory"])}
+
+
+@dataclass
 class Summarizer:
     def untrained(self) -> RoundResult:
         return RoundResult(0, "untrained")
 
     def trained(self, step: int, model: Model, predictions: Any, *, adopted: bool, gate_scores: Any) -> RoundResult:
         return RoundResult(step, str(step), adopted=adopted, gate_scores=gate_scores)
+
+    def evaluated(self, trained: RoundResult, predictions: Any) -> RoundResult:
+        return trained
 
 
 class Reporter:
@@ -254,6 +291,45 @@ def test_a_case_that_is_killed_at_any_line_ends_as_one_that_was_not(after: bool,
             run_rounds(case_of(rounds, journal, Watch(number, after=after), rejects=rejects))
         run_rounds(case_of(rounds, journal, rejects=rejects))
         assert rounds.kept == wanted, everything.called[number - 1]
+
+
+def phased(rounds: PhasedRounds, phase: Phase, watch: Watch, rejects: tuple[int, ...] | None) -> None:
+    rounds.phase = phase
+    case = case_of(rounds, {}, watch, rejects=rejects)
+    case.phase, case.examination = phase, watch(ExaminationOfModels())
+    case.reporter._of.stops_before = STEPS + 2  # type: ignore[attr-defined]
+    run_rounds(case)
+
+
+@pytest.mark.parametrize("rejects", [None, (2,)])
+def test_models_can_be_evaluated_after_all_rounds_were_trained(rejects: tuple[int, ...] | None) -> None:
+    rounds, trains, evaluates = PhasedRounds(), Watch(), Watch()
+    phased(rounds, "train", trains, rejects)
+    assert "predictions" not in trains.called and trains.called.count("train") == STEPS
+    phased(rounds, "evaluate", evaluates, rejects)
+    assert evaluates.called.count("predictions") == STEPS + 1 and "train" not in evaluates.called
+    together = undisturbed(rejects=rejects)
+    for step in range(STEPS + 1):
+        assert rounds.kept[step]["answers"]["end"] == together[step]["answers"]["end"]
+        assert rounds.kept[step]["result"] == together[step]["result"]
+
+
+@pytest.mark.parametrize("phase", ["train", "evaluate"])
+def test_a_phase_that_is_killed_at_any_line_ends_as_one_that_was_not(phase: Phase) -> None:
+    def begun() -> PhasedRounds:
+        rounds = PhasedRounds()
+        if phase == "evaluate":
+            phased(rounds, "train", Watch(), None)
+        return rounds
+
+    wanted, everything = begun(), Watch()
+    phased(wanted, phase, everything, None)
+    for number in range(1, len(everything.called) + 1):
+        rounds = begun()
+        with pytest.raises(Killed):
+            phased(rounds, phase, Watch(number), None)
+        phased(rounds, phase, Watch(), None)
+        assert rounds.kept == wanted.kept, everything.called[number - 1]
 
 
 def test_what_was_stored_is_trained_no_second_time() -> None:

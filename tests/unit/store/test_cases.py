@@ -231,8 +231,10 @@ def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> N
     for index in (1, 2):
         with store.new_round("c1", index) as folder:
             (folder.model / "model.pt").write_text(f"weights {index}")
-            folder.keep_trained([StoredModule("basemodel", "", folder.model / "model.pt", index)])
-    assert (len(store.complete_rounds("c1")), store.trained_round("c1"), store.broken_round("c1")) == (1, 1, None)
+            result = RoundResult(index, f"round {index}", train_samples=5)
+            folder.keep_trained(result, [StoredModule("basemodel", "", folder.model / "model.pt", index)])
+    assert (len(store.complete_rounds("c1")), store.broken_round("c1")) == (1, None)
+    assert [one.train_samples for one in store.trained_rounds("c1")] == [0, 5, 5]
     for index in (1, 2):
         modules = store.modules("c1", index)
         assert modules is not None and modules[0].path is not None
@@ -241,14 +243,14 @@ def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> N
         store.add_predictions("c1", index, RoundResult(index, f"round {index}"), said)
         assert store.predictions("c1", index)[Asked(0)].labels.tolist() == [index] * 3
     assert [found.index for found in store.complete_rounds("c1", thoroughly=True)] == [0, 1, 2]
-    assert (store.trained_round("c1"), store.modules("c1", 1)) == (None, None)
+    assert (len(store.trained_rounds("c1")), store.modules("c1", 1)) == (3, None)
     assert store.modules("c1", 2) is not None
 
 
 def test_a_trained_round_whose_model_was_changed_is_damaged(store: CaseStore) -> None:
     with store.new_round("c1", 0) as folder:
         (folder.model / "model.pt").write_text("weights")
-        folder.keep_trained([])
+        folder.keep_trained(RoundResult(0, "untrained"), [])
     (store.model_folder("c1", 0) / "model.pt").write_text("weightz")
     with pytest.raises(DamagedError, match=r"model\.pt"):
         store.modules("c1", 0)

@@ -190,6 +190,8 @@ class LimitsSpec(Spec):
     memory_mb: Annotated[float, Field(gt=0)] | None = None  # as Peak_memory_mb: without what was there before
     # Of the files that a plugin's save() writes, by the size that they say they have; nothing larger is read.
     saved_mb: Annotated[float, Field(gt=0)] = 20_000.0
+    # Of all models that `sealing: strict` keeps until they are evaluated; None: what the disk has free.
+    models_mb: Annotated[float, Field(gt=0)] | None = None
     grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
     # What importing a file of an author, or building a plugin, may take before a run.
     check_seconds: Annotated[float, Field(gt=0)] = 120.0
@@ -254,8 +256,10 @@ class JobSettings(PlacedSpec):
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False
-    # Whether learners are kept from the exam by more than views.
+    # Whether learners run in sandboxes that hold nothing of the exam (docs/trust.md).
     sealing: Literal["off", "normal", "audit", "open", "strict"] = "off"
+    # Under `sealing: strict`: "after each case" keeps the models of fewer cases, and protects less.
+    examine: Literal["after all cases", "after each case"] = "after all cases"
 
     def __post_init__(self) -> None:
         """A search that does not say what it may see sees no run that is reported, where there are several seeds."""
@@ -283,14 +287,12 @@ class JobFile(JobSettings, _Links):
             message = f"`sealing: {self.sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
             yield Slip(message, ("sealing",), key=False, code="no-effect")
 
+        if "examine" in given and self.sealing != "strict":
+            message = "'examine' has no effect without `sealing: strict`. Take it out."
+            yield Slip(message, ("examine",), code="no-effect")
+
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
-        if at(data, "sealing") == "strict":
-            message = (
-                "`sealing: strict` can't be kept by this version: it comes back as a sandbox. Take it out where the "
-                "authors of the algorithms are trusted, or run the job with ianvs 0.2 (docs/trust.md)."
-            )
-            yield Slip(message, ("sealing",), key=False, code="invalid-choice")
         algorithms = list(entries(data, "test_object", "algorithms"))
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")

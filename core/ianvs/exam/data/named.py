@@ -1,6 +1,7 @@
 """Sources: datasets that a testenv names, by entry points of the group `ianvs.datasets`, ours and those of others."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,6 +28,10 @@ class Source(Options, ABC):
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """What is wrong beside the options, and can be found without decoding."""
         return []
+
+    def files(self, spec: DatasetSpec) -> Sequence[Path]:
+        """Files that it consists of, also those of installed packages: `sealing: strict` hides them from learners."""
+        return ()
 
     @abstractmethod
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:

@@ -173,39 +173,45 @@ def _packed_objects(values: Sequence[Any], held: bytearray, *, files: bool) -> S
     return {"json": len(text), "count": len(values), "at": at}
 
 
-def unpacked(held: bytes | bytearray | memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
-    """What `spec` says lies in `held`. Raises RemoteError for one that does not fit: it may come from anybody."""
+def unpacked(held: bytes | bytearray | memoryview, spec: Spec, *, files: bool = True) -> NDArray[Any] | list[Any]:
+    """What `spec` says lies in `held`. Raises RemoteError for one that does not fit: it may come from anybody.
+
+    files: whether it may name a file, which is read with the rights of this process.
+    """
     memory = memoryview(held)
     try:
         if "ragged" in spec:
-            return _unpacked_mappings(memory, spec)
+            return _unpacked_mappings(memory, spec, files)
         if "json" in spec:
             at = _whole(spec["at"])
             found = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
             if not isinstance(found, list):
                 raise ValueError("a list is needed")
             return found
-        return _unpacked_numbers(memory, spec)
+        return _unpacked_numbers(memory, spec, files)
     except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
         raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
 
 
-def _unpacked_mappings(memory: memoryview, spec: Spec) -> list[dict[str, NDArray[Any]]]:
+def _unpacked_mappings(memory: memoryview, spec: Spec, files: bool) -> list[dict[str, NDArray[Any]]]:
     columns = []
     for told, where in spec["ragged"].values():
-        rows, starts = _unpacked_numbers(memory, told), _unpacked_numbers(memory, where).astype(np.int64)
+        rows = _unpacked_numbers(memory, told, files)
+        starts = _unpacked_numbers(memory, where, files).astype(np.int64)
         if len(starts) != _whole(spec["count"]) + 1 or (np.diff(starts, prepend=0, append=len(rows)) < 0).any():
             raise ValueError("rows that begin nowhere")
         columns.append([rows[start:end].copy() for start, end in pairwise(starts.tolist())])
     return [dict(zip(spec["ragged"], row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _unpacked_numbers(memory: memoryview, spec: Spec) -> NDArray[Any]:
+def _unpacked_numbers(memory: memoryview, spec: Spec, files: bool) -> NDArray[Any]:
     shape = tuple(map(_whole, spec["shape"]))
     if not _PLAIN.fullmatch(spec["dtype"]):
         raise ValueError(f"dtype {spec['dtype']!r}")
     if "file" not in spec:
         return np.ndarray(shape, spec["dtype"], memory, _whole(spec["at"]))
+    if not files:
+        raise ValueError("it names a file")
     found = np.memmap(spec["file"], spec["dtype"], "c", shape=shape)
     with contextlib.suppress(OSError):
         Path(spec["file"]).unlink()  # the map stays

@@ -18,6 +18,7 @@ from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.processes.isolated import InThisProcess, Isolated, Unanswered
+from ianvs.processes.sandbox import Sandbox
 from ianvs.running.inspector.facts import (
     Answer,
     ParadigmFacts,
@@ -38,14 +39,19 @@ class Inspector:
 
     Metrics have a process of their own. What a file tells is kept in the
     workspace's cache by the digest of its source, and what it fails to tell in here. A file that ends its process, or
-    never ends, is asked no more, and the others go on in a new one. engine: for `Isolated`. inline: import files in
-    this process, as the job's cases will.
+    never ends, is asked no more, and the others go on in a new one. engine: for `Isolated`. sandbox: in which plugins
+    are imported and built. inline: import files in this process, as the job's cases will.
     """
 
     def __init__(
-        self, job: JobSpec, engine: Callable[[], Engine | None] = lambda: None, *, inline: bool = False
+        self,
+        job: JobSpec,
+        engine: Callable[[], Engine | None] = lambda: None,
+        sandbox: Callable[[], Sandbox | None] = lambda: None,
+        *,
+        inline: bool = False,
     ) -> None:
-        self._job, self._seconds, self._engine = job, job.limits.check_seconds, engine
+        self._job, self._seconds, self._engine, self._sandbox = job, job.limits.check_seconds, engine, sandbox
         self._known: dict[Path, Answer | str] = {}
         self._here = InThisProcess() if inline else None
         self._processes: dict[bool, Isolated] = {}  # that of plugins and paradigms, that of metrics
@@ -148,7 +154,8 @@ class Inspector:
             environment = thread_limits(self._job.threads)
             if of_plugins and self._job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
-            self._processes[of_plugins] = Isolated(environment, self._engine)
+            sandbox = self._sandbox() if of_plugins else None  # metrics are the exam's
+            self._processes[of_plugins] = Isolated(environment, self._engine, sandbox)
         return self._processes[of_plugins]
 
 

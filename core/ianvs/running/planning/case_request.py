@@ -11,14 +11,18 @@ from ianvs.config.spec import AlgorithmSpec, GenerationSpec, MetricSpec, TestEnv
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.plugins.authors_files import kept
 from ianvs.processes.interpreters.lock import lock_of
+from ianvs.running.loop import Phase
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.identity import authored, train_ratio
-from ianvs.running.planning.kept_code import KeptCode, kept_files
+from ianvs.running.planning.kept_code import KeptCode, code_of, kept_files
 from ianvs.running.planning.plan import Plan
+from ianvs.running.planning.sandbox_paths import exam_paths, readable_paths
 
 PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"
 """What is called with a CaseRequest."""
+TRAINED = "trained"
+"""What a case returns that is to be evaluated when all cases are trained (`sealing: strict`)."""
 ANSWERED = "answered"
 """What a case returns that is to be scored by a process that has not run its author's code."""
 SCORE_CASES = "ianvs.running.session.scorer_process:serve"
@@ -61,6 +65,12 @@ class CaseRequest:
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins, where their contract names one
     started_in: Path  # the folder that ianvs was started in
+    phases: tuple[Phase, ...] = ("all",)  # what is to be done now; under `sealing: strict` not "all"
+    own_code: tuple[KeptCode, ...] = ()  # of `code`, that of the algorithm's own files; for sandboxes, as what follows
+    readable: tuple[Path, ...] = ()  # files and folders that its hyperparameters name
+    hidden: tuple[Path, ...] = ()  # files and folders that the exam consists of
+    models_mb: float | None = None  # all models that are kept until they are evaluated; None: what the disk has free
+    cases_kept: int = 1  # how many cases keep the models of all rounds at a time
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
 
     def exam(self, progress: Callable[[Any], None] | None = None) -> Exam:
@@ -92,6 +102,8 @@ def case_request(
     urls = {url for _, url, _, _ in authored(algorithm.spec)}
     source = {name: bytes_ for one in code if str(one.file) in urls for name, bytes_ in one.digests}
     python = {} if algorithm.spec.python is None else {"interpreter": asdict(lock_of(algorithm.spec))}
+    strict = job.sealing == "strict"
+    sealing = {"sealing": {"examine": job.examine}} if strict else {}
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
@@ -112,8 +124,14 @@ def case_request(
         saved_mb=job.limits.saved_mb,
         secrets=plan.secrets,
         code=code,
-        provenance={**provenance, "source": source, **python},
+        provenance={**provenance, "source": source, **python, **sealing},
         working_directory=job.working_directory,
         started_in=Path.cwd(),
+        phases=("train", "evaluate") if strict else ("all",),
+        own_code=code_of(job, algorithm.spec, code) if strict else (),
+        readable=readable_paths(job, algorithm.spec) if strict else (),
+        hidden=exam_paths(job) if strict else (),
+        models_mb=job.limits.models_mb,
+        cases_kept=len(plan) if strict and job.examine == "after all cases" else 1,
         until=algorithm.until,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.source_files import read_source
+from ianvs.config.spec import AlgorithmSpec, JobSpec
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
@@ -56,6 +57,12 @@ def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
     return tuple(found)
 
 
+def code_of(job: JobSpec, algorithm: AlgorithmSpec, code: tuple[KeptCode, ...]) -> tuple[KeptCode, ...]:
+    """Those of `code` that an algorithm consists of, and nothing of its exam."""
+    own = {_entry(job, url, name, group)[0] for _, url, name, group in authored(algorithm)}
+    return tuple(one for one in code if one.file in own)
+
+
 def kept_files(workspace: Path, code: tuple[KeptCode, ...]) -> Mapping[Path, bytes]:
     """The bytes by the paths of the files that they were read from. Raises DamagedError."""
     found: dict[Path, bytes] = {}
@@ -71,10 +78,18 @@ def _files(plan: Plan) -> dict[Path, list[Path]]:
     """By author's file as the job names it, which may be a link: itself and the local ones that it reaches."""
     found = {}
     for url, name, group in dict.fromkeys(_authored(plan)):
-        if files := authors_sources(url, name, source_home(plan.job), group):
-            entry = Path(url) if url is not None and url.endswith(".py") else files[0]
+        entry, files = _entry(plan.job, url, name, group)
+        if entry is not None:
             found[entry] = files
     return found
+
+
+def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path | None, list[Path]]:
+    """The author's file as the job names it, and all local ones that it reaches; None for one of a package."""
+    files = list(authors_sources(url, name, source_home(job), group))
+    if not files:
+        return None, files
+    return Path(url) if url is not None and url.endswith(".py") else files[0], files
 
 
 def _authored(plan: Plan) -> Iterator[tuple[str | None, str, str]]:

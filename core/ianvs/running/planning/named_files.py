@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.errors import DataError, ValidationError, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, shown_path
 from ianvs.base.package import find_gguf
 from ianvs.base.secrets import is_secret
 from ianvs.config.paths import neighbour
@@ -38,6 +38,18 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
         for name, path in _paths(_home(job), key, text).items()
         if not any(place.is_relative_to(path.resolve()) for place in places)
     }
+
+
+def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> dict[Path, Location | None]:
+    """Files and folders that hyperparameters name, and the initial model, with the place where each is named."""
+    found: dict[Path, Location | None] = {}
+    for module, key, position, text in _texts(algorithm):
+        places = module.value_places.get(key, ())
+        place = places[position] if position < len(places) else module.place
+        found |= dict.fromkeys(_paths(_home(job), key, text).values(), place)
+    if isinstance(algorithm.initial_model, Path):
+        found[algorithm.initial_model] = algorithm.places.get("initial_model", algorithm.place)
+    return found
 
 
 def located(value: object, home: Path) -> Any:

@@ -172,7 +172,7 @@ class Plan:
             failure = self.store.failure(case.id)
             said = f"{failure.error}: {failure.message}" if failure else "no reason is known"
             return planned("failed", "run", f"failed last time ({said.splitlines()[0]})")
-        done = len(self.store.complete_rounds(case.id)) - 1 if status == "unfinished" else 0
+        done = len(self.store.trained_rounds(case.id)) - 1 if status == "unfinished" else 0
         if done > 0:
             return planned("unfinished", "resume", f"cut off after round {done}")
         if case.role == REPEAT:

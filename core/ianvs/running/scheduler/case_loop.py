@@ -1,28 +1,26 @@
 """The loop over cases: submits them, follows them, ends those that overrun, tries killed ones again."""
 
 import os
-import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Files, Task
-from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, UNANSWERED, UNWRITABLE, CaseRequest
+from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, TRAINED, UNANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.planning.plan import Plan, PlannedCase
+from ianvs.running.scheduler.killed import oom_kills, signal_name, why_killed
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
 
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 _SHORT_TICK = 0.05  # seconds, while something may happen of which the engine tells nothing
-_CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
 MOST_LOSSES = 5  # of a case, without a complete round between them
-_KILL = 9  # SIGKILL, which Windows has no name for
 
 
 class Listener:
@@ -64,6 +62,7 @@ class CaseLoop:
 
     slots: the places of those whose algorithms ask for the same resources, in the order in which they may choose.
     request: makes what a process needs to know of a case. scorer: None where cases are scored by the engine, too.
+    trains_first: train all cases before one of them is evaluated.
     """
 
     def __init__(
@@ -75,11 +74,15 @@ class CaseLoop:
         request: Callable[[PlannedCase], CaseRequest],
         scorer: Scorer | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        trains_first: bool = False,
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
         sharing = (one.sharing for one in slots.values() if one.sharing is not None)
         self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the latter nobody asks
         self._request, self._scorer, self._clock = request, scorer, clock
+        self._trains_first = trains_first  # until all are trained
+        self._trained: list[PlannedCase] = []  # that wait until all others are
         self._running: dict[str, _Running] = {}
         self._again: dict[ResourcesSpec | None, deque[PlannedCase]] = {kind: deque() for kind in slots}
         self._attempts: Counter[str] = Counter()  # by id of the case
@@ -89,9 +92,9 @@ class CaseLoop:
         self._alone: set[str] = set()  # ids of cases that take a card for themselves
         self.ran = self.failed = 0
         self.interrupted = False
-        self._stopping = False
+        self._stopping = self._disk_told = False
         self._unstorable = ""  # why nothing more can be stored
-        self._oom_kills = _oom_kills() if plan.job.engine.name == "local" else None  # of a node nothing is known here
+        self._oom_kills = oom_kills() if plan.job.engine.name == "local" else None  # of a node nothing is known here
 
     @property
     def _job(self) -> JobSpec:
@@ -112,6 +115,8 @@ class CaseLoop:
                             again.appendleft(planned)
                             break
                         self._submit(planned, slot)
+                if self._trained and not (self._running or self._stopping or any(self._again.values())):
+                    self._evaluate_all()
                 more = bool(self._running) or (not self._stopping and any(self._again.values()))
                 for event in self._events() if more else ():
                     self._follow(event)
@@ -124,6 +129,13 @@ class CaseLoop:
         self._note_waiting()
         if self._unstorable:
             raise IanvsError(self._unstorable, code="unwritable-file")
+
+    def _evaluate_all(self) -> None:
+        """All cases are trained, or have failed: from now on they are evaluated."""
+        self._trains_first = False
+        for planned in self._trained:
+            self._again[planned.algorithm.spec.resources].append(planned)
+        self._trained.clear()
 
     # --- one case -----------------------------------------------------------------------------------------------
 
@@ -151,6 +163,8 @@ class CaseLoop:
         running.scoring, running.result = False, None
         shown = slot.gpu is not None or slot.hidden or self._job.device == "cpu"
         request, log = self._request(planned), self._plan.store.log(case.id)
+        if self._trains_first:
+            request = replace(request, phases=("train",))
         environment, wanted = slot.environment if shown else {}, planned.algorithm.spec.resources
         files = _files_of(request)
         self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files, request.secrets, wanted))
@@ -195,6 +209,9 @@ class CaseLoop:
             running.unwritable |= event.payload == UNWRITABLE
             if isinstance(event.payload, dict) and "warning" in event.payload:
                 self._listener.warned(running.planned, event.payload["warning"])
+            if isinstance(event.payload, dict) and "disk" in event.payload and not self._disk_told:
+                self._disk_told = True
+                self._listener.noticed(event.payload["disk"])
             self._listener.progressed(running.planned, event.payload)
         elif event.kind == "result":
             running.result = event.payload
@@ -205,7 +222,12 @@ class CaseLoop:
             self._waiting.pop(event.key, None)
             self._slots[running.planned.algorithm.spec.resources].give(running.slot)
             self._sharing.ended(running.slot.gpu, event.key)
-            self._end(running, event.payload)
+            if running.result == TRAINED and event.payload == 0:
+                self._attempts.pop(event.key, None)
+                self._trained.append(running.planned)
+                self._listener.queued(running.planned, "trained; it is evaluated when all cases are trained")
+            else:
+                self._end(running, event.payload)
 
     def _waits(self, planned: PlannedCase, reason: str) -> None:
         self._waiting[planned.case.id] = reason
@@ -272,7 +294,8 @@ class CaseLoop:
 
     def _goes_on_elsewhere(self, planned: PlannedCase, reason: str) -> bool:
         """Submit again what was lost, which costs no retry, unless it never comes further than it was before."""
-        id_, done = planned.case.id, len(self._plan.store.complete_rounds(planned.case.id))
+        id_, store = planned.case.id, self._plan.store
+        done = len(store.trained_rounds(id_)) + len(store.complete_rounds(id_))
         before, times = self._losses.get(id_, (-1, 0))
         self._losses[id_] = done, times + 1 if done == before else 1
         self._attempts[id_] -= 1
@@ -304,19 +327,12 @@ class CaseLoop:
             return self._failure(planned, "exception", "OSError", said)
         after = "; what the case has answered is stored" if running.scoring else ""
         if code < 0:
-            return self._failure(planned, "killed", _signal_name(code), self._why_killed(running, -code) + after)
+            return self._failure(planned, "killed", signal_name(code), self._why_killed(running, -code) + after)
         said = f"the process of {'its scores' if running.scoring else 'the case'} ended by itself{after}"
         return self._failure(planned, "exception", f"exit status {code}", said)
 
     def _why_killed(self, running: _Running, number: int) -> str:
-        if number in _CRASHES:
-            whose = "a metric" if running.scoring else "the plugin"
-            return (
-                f"compiled code of {whose}, or of a package that it uses, crashed; the stack is at the end of the log"
-            )
-        if number == _KILL and (self._oom_kills is None or self._oom_kills != _oom_kills()):
-            return "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
-        return "the process was killed, by itself or by another; the machine had memory left"
+        return why_killed(number, "a metric" if running.scoring else "the plugin", self._oom_kills)
 
     def _failure(self, planned: PlannedCase, kind: FailureKind, error: str, message: str) -> Failure:
         """The failure, stored if the disk takes it: what can't be stored is at least shown."""
@@ -382,19 +398,3 @@ def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:
             )
             return f"{what} took longer than limits.{name}_seconds: {limit:g}"
     return ""
-
-
-def _oom_kills() -> int | None:
-    """How many processes this machine has killed so far because its memory was used up; None where nothing tells."""
-    try:
-        words = Path("/proc/vmstat").read_text().split()
-        return int(words[words.index("oom_kill") + 1])
-    except (OSError, ValueError):
-        return None
-
-
-def _signal_name(code: int) -> str:
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"

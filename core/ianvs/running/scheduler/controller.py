@@ -99,7 +99,9 @@ def _loop(
     def request(planned: PlannedCase) -> CaseRequest:
         return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=engine.isolates)
 
-    return CaseLoop(engine, plan, slots, listener, request, scorer)
+    together = plan.job.sealing == "strict" and plan.job.examine == "after all cases"
+
+    return CaseLoop(engine, plan, slots, listener, request, scorer, trains_first=together)
 
 
 def _need(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:

@@ -21,6 +21,7 @@ from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.scheduler.checks import Preflight
+from ianvs.running.scheduler.sandbox_checks import STREAMS
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.session.exams import FITS, scores_fit
 from ianvs.store import CodeStore, ExamRecord, ExamStore
@@ -41,6 +42,9 @@ def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
         record = exams.record(algorithm.exam_id)
         if record is not None:
             yield from _incompatibilities(record, algorithm.testenv)
+            if flight.job.sealing == "strict" and not record.rules.get("boundaries", True):
+                place = algorithm.testenv.scenario.place if algorithm.testenv.scenario else algorithm.testenv.place
+                yield ValidationError(f"{STREAMS}. Take one of them out.", place, code="conflicting-keys")
             place = algorithm.testenv.dataset.place or algorithm.testenv.place
             yield from (
                 ValidationError(said, place, warning=True, code="doubtful-data")

@@ -31,6 +31,7 @@ from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.interpreter_checks import interpreter_problems
 from ianvs.running.scheduler.opening import engine_class, engine_problems
+from ianvs.running.scheduler.sandbox_checks import sandbox_problems
 from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures
 from ianvs.store import ExamRecord, ExamStore
@@ -195,6 +196,8 @@ def _subjects(
         else:
             built = tuple(own_hyperparameters(choice, module.type, kinds) for choice in choices[:MOST_BUILT])
         methods = paradigm.methods.get(module.type, ())
+        if job.sealing == "strict" and module.type == "basemodel" and methods:
+            methods = tuple(dict.fromkeys((*methods, "save", "load")))
         more = tuple(asked) if module.type == "basemodel" else ()
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)
 
@@ -254,6 +257,7 @@ FILES: tuple[Check, ...] = (
     Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
     Check(lambda p: contract_checks.setting_problems(p.job)),
+    Check(sandbox_problems),  # tries one
     Check(interpreter_problems),  # starts each, for its versions
     Check(lambda p: unfound_files(p.job)),
     Check(checks.data_problems),  # index files, pictures; an author's function, once

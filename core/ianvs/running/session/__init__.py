@@ -8,7 +8,8 @@ exams.py              builds an exam from its data, once for all its cases
 contract_case.py      a case that another contract runs by itself
 
 Who takes part in the loop:
-learner.py            the author's objects: trained, asked, saved, restored
+case_learner.py       what a case asks of a learner, wherever the author's code runs
+learner.py            the author's objects in this process: trained, asked, saved, restored
 session.py            what a paradigm works with: its modules, the rounds, the context of a call
 modules.py            authors' objects by type: made, saved, loaded, and what each was taught
 training_source.py    the training data: what may be had, when; examines between the chunks of a stream
@@ -21,7 +22,7 @@ round_summary.py      the costs and messages of a round
 stored_rounds.py      the rounds in the folder of the case
 reporting.py          how far the case is, for the supervisor and for `ianvs status`
 
-Towards `sealing: strict`, which no job can ask for yet:
+Under `sealing: strict`:
 sandboxed_learner.py  takes part in the loop with author's code in a sandbox for each round and each examination
 sandbox_client.py     the case's end of one sandbox: what it is served, and the form of what comes back
 sandbox_worker.py     the other end: holds the learner, answers calls

@@ -3,11 +3,15 @@
 import contextlib
 import importlib
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ianvs.base.entry_points import entries, is_ours
+from ianvs.base.errors import PluginError
 from ianvs.config.contracts import runner_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.exam import Exam
@@ -15,8 +19,10 @@ from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_text
-from ianvs.running.loop import Case, Interrupted, run_rounds
-from ianvs.running.planning.case_request import ANSWERED, CaseRequest
+from ianvs.processes.sandbox import missing_sandbox
+from ianvs.running.loop import Case, Interrupted, Model, Phase, run_rounds
+from ianvs.running.planning.case_request import ANSWERED, TRAINED, CaseRequest
+from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.failing import failing, memory_meter
@@ -29,7 +35,8 @@ from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.own_folder import working_in
 from ianvs.running.session.reporting import RoundReporter
 from ianvs.running.session.round_summary import RoundSummarizer
-from ianvs.running.session.session import brief_of
+from ianvs.running.session.sandboxed_learner import SandboxedLearner
+from ianvs.running.session.session import Brief, brief_of
 from ianvs.running.session.stored_answers import score_answers, to_answer
 from ianvs.running.session.stored_rounds import StoredRounds
 from ianvs.running.session.training_source import CaseTrainingSource
@@ -53,12 +60,13 @@ def warm_up() -> None:
 
 
 def run_case(request: CaseRequest, report: Reporter) -> str | None:
-    """Run or resume the case until all is answered; what becomes of it stands in its directory, an exception too.
+    """Run or resume the phases of `request`; what becomes of the case is in its directory, an exception too.
 
     It is scored, too, where it has no process of its own.
 
     Returns:
-        ANSWERED if it is to be scored by a process that has run none of its author's code.
+        ANSWERED if it is to be scored by a process that has run none of its author's code. TRAINED if it is to be
+        evaluated later.
 
     Raises:
         SystemExit: With EXIT_INTERRUPTED, when it was asked to stop: after the round that was under way.
@@ -68,7 +76,10 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
         try:
             with memory_meter(store, request) as memory:
                 if to_answer(request, store):
-                    _answer(request, store, report, memory)
+                    for phase in request.phases:
+                        _answer(request, store, report, memory, phase)
+                    if request.phases[-1] == "train":
+                        return TRAINED
                 if request.apart:
                     return ANSWERED
                 score_answers(request, store)
@@ -78,26 +89,41 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
     return None
 
 
-def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter) -> None:
-    """Answer whatever has not been answered yet; the author's code runs in this process."""
+def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter, phase: Phase) -> None:
+    """Answer whatever has not been answered yet; the author's code runs in this process, or in sandboxes."""
     case = request.case
     if (runner := runner_named(request.algorithm.contract)) is not None:
         run_contract_case(runner, request, store, report, memory)
         return
     exam = request.exam()
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
-    own = store.files(case.id)
-    with working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace):
+    brief, own = brief_of(exam), store.files(case.id)
+    if phase == "train" and len(store.trained_rounds(case.id)) > len(brief.rounds):
+        return
+    began, started = spent_so_far(), _now()
+    with ExitStack() as stack:
+        learner: CaseLearner
+        if phase == "all":
+            learner = LocalLearner(request, brief, memory)
+            for context in (working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace)):
+                stack.enter_context(context)
+        else:
+            learner = stack.enter_context(_in_sandboxes(request, brief, memory, store))
         try:
-            began, learner = spent_so_far(), LocalLearner(request, brief_of(exam), memory)
-            ready = learner.prepare(own)
-            rounds, source = _rounds_of(request, exam, learner, store, report, began)
+            learner.prepare(own)
+            rounds, source = _rounds_of(request, exam, learner, store, report, began, phase)
             run_rounds(rounds)
         except SystemExit as error:  # Python's own report of it is lost where a fork ends
             raise RemoteError("SystemExit", error_text(error)) from error
+    if phase == "train":
+        return
     if rounds.last < rounds.steps:  # it pauses
         return
-    provenance = {**request.provenance, "device": ready.card, "threads": request.threads}
+    ready = learner.ready
+    provenance: dict[str, Any] = {**request.provenance, "device": ready.card, "threads": request.threads}
+    if phase == "evaluate":
+        times = {"trained_at": store.trained_at(case.id, len(brief.rounds)), "evaluated_at": started}
+        provenance["sealing"] = {**provenance["sealing"], **times}
     if rounds.resumed_after is not None:
         provenance["resumed_after_round"] = rounds.resumed_after
     facts = {
@@ -110,8 +136,35 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
     store.note_answered(case.id, facts)
 
 
+@contextlib.contextmanager
+def _in_sandboxes(
+    request: CaseRequest, brief: Brief, memory: MemoryMeter, store: CaseStore
+) -> Iterator[SandboxedLearner]:
+    """Context manager: a learner without author's code in this process. Raises PluginError where no sandbox runs."""
+    if missing := missing_sandbox():
+        raise PluginError(f"`sealing: strict`: {missing}", code="missing-package")
+    case_id, scratch = request.case.id, store.scratch(request.case.id)
+    store.files(case_id).mkdir(parents=True, exist_ok=True)
+    scratch.mkdir(parents=True, exist_ok=True)
+
+    def stored_model(step: int) -> Model:
+        return Model(store.modules(case_id, step) or (), store.model_folder(case_id, step))
+
+    with contextlib.closing(SandboxedLearner(request, brief, memory, stored_model, scratch)) as learner:
+        try:
+            yield learner
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
 def _rounds_of(
-    request: CaseRequest, exam: Exam, learner: LocalLearner, store: CaseStore, report: Reporter, began: Spent
+    request: CaseRequest,
+    exam: Exam,
+    learner: CaseLearner,
+    store: CaseStore,
+    report: Reporter,
+    began: Spent,
+    phase: Phase,
 ) -> tuple[Case, CaseTrainingSource]:
     """Who takes part in the loop of this case."""
     spec, steps = request.testenv, len(learner.ready.steps)
@@ -120,7 +173,7 @@ def _rounds_of(
     reporter = RoundReporter(store, request.case.id, report, steps, lambda: learner.state.peak_gpu_bytes)
     source = CaseTrainingSource(request, exam, feed, learner, examination, reporter)
     learner.learn_from(source)
-    stored = StoredRounds(request, store, reporter)
+    stored = StoredRounds(request, store, reporter, phase, steps)
     return Case(
         steps=steps,
         learner=learner,
@@ -131,6 +184,7 @@ def _rounds_of(
         reporter=reporter,
         gate=None if spec.gate is None or learner.ready.reference else HeldOutGate(spec.gate, examination, feed),
         until=request.until,
+        phase=phase,
     ), source
 
 
@@ -148,4 +202,4 @@ def _one_cache_of_compiled_code(workspace: Path) -> Iterator[None]:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -47,6 +47,11 @@ def checked_answers(
             raise PluginError(
                 f"the extra '{extra}' of predict() is {form}: return a number for each sample.", code="invalid-result"
             )
+        if array.dtype.kind in "fc" and np.isnan(array).any():
+            raise PluginError(
+                f"the extra '{extra}' of predict() has NaN in it, which can't be compared: return numbers.",
+                code="invalid-result",
+            )
     checked: Any = check(said.labels, who())
     return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 

@@ -22,10 +22,10 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.running.loop import Model
+from ianvs.running.session.case_learner import Asking, CaseLearner
 from ianvs.running.session.checked_answers import picked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.known_replies import Replies
-from ianvs.running.session.learner import Asking, LocalLearner
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
 
 _PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
@@ -63,7 +63,7 @@ class Examination:
         exam: Exam,
         testenv: TestEnvSpec,
         feed: DataFeed,
-        learner: LocalLearner,
+        learner: CaseLearner,
         seed: int,
         replies: Replies,
     ) -> None:
@@ -161,7 +161,7 @@ class Examination:
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
-        if self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
+        if not predictions or self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
             return ""
         sheets = self._exam.sheets
         asked = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].asked.classes) > 1]

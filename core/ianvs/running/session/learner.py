@@ -8,15 +8,14 @@ import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, ReplyServerError
-from ianvs.base.types import Measure
 from ianvs.exam.data.parts import Column, presented
 from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
@@ -26,76 +25,15 @@ from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
+from ianvs.running.session.case_learner import Asking, Ready, State
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.feed import Handout
-from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.measure import NOTHING_SPENT, Meter, spending
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
 from ianvs.running.session.session import Brief, CaseSession, Source
 from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
 from ianvs.store import StoredModule
-
-
-@dataclass(frozen=True)
-class Ready:
-    """What is known before the first round. steps: names. measures: of the paradigm and of its modules.
-
-    measured: whether modules measure themselves. hears, stateless: of the paradigm. device, card: where it runs.
-    """
-
-    steps: tuple[str, ...]
-    reference: bool
-    measures: Mapping[str, Measure]
-    measured: bool
-    hears: bool
-    stateless: bool
-    device: Literal["cpu", "cuda"]
-    card: str
-
-
-@dataclass(frozen=True)
-class State:
-    """What a learner says of itself. passes, measures: of the step that is under way. The rest is of now.
-
-    memory: whether it declares a store of old samples. past: it is given all rounds so far. modules: how many it has.
-    unscored: what it is not asked, which it may lack, and why; "" where there is nothing.
-    """
-
-    passes: int
-    measures: Mapping[str, float]
-    basemodel: str
-    remark: str
-    memory_samples: int | None
-    memory_bytes: int | None
-    peak_gpu_bytes: int | None
-    past: bool
-    modules: int
-    who: str
-    unscored: str
-
-
-@dataclass(frozen=True)
-class Asking:
-    """Samples that are asked in one call.
-
-    replies: what is expected, where a question shows it. name: what errors call the samples. context: what is told with
-    them. round: (number, seen, new) of a held-out part. question: None: labels are asked for. adapt: what a copy is
-    taught before it answers, with its name and classes. taught: whether the learner was taught anything. tried: nothing
-    hangs on the answers. replies_by: where replies may come from.
-    """
-
-    x: Column
-    name: str
-    label_shape: tuple[int, ...]
-    context: Mapping[str, Any] = field(default_factory=dict)
-    replies: Column | None = None
-    round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
-    question: str | None = None
-    adapt: tuple[Handout, str, tuple[int, ...]] | None = None
-    taught: bool = True
-    tried: bool = False
-    replies_by: Replies | None = None
 
 
 class LocalLearner:

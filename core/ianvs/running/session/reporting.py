@@ -45,6 +45,10 @@ class RoundReporter:
             self._status |= payload
             self._write_status()
 
+    def tell_disk(self, message: str) -> None:
+        """Report how much disk the models of all cases take, of which the first report is shown."""
+        self._report({"round": 1, "disk": message})
+
     def warn(self, message: str) -> None:
         self._report({"round": 0, "warning": message})
 

@@ -8,8 +8,8 @@ from ianvs.exam.scenarios.exam import Exam
 from ianvs.running.loop import Model, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
+from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.examination import Examination
-from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
 from ianvs.running.session.saving import lost_by_saving
 from ianvs.running.session.stored_rounds import StoredRounds
@@ -29,7 +29,7 @@ class RoundSummarizer:
         self,
         request: CaseRequest,
         exam: Exam,
-        learner: LocalLearner,
+        learner: CaseLearner,
         examination: Examination,
         source: CaseTrainingSource,
         rounds: StoredRounds,
@@ -68,12 +68,31 @@ class RoundSummarizer:
             BudgetError: If the round used more than the exam allows.
         """
         result = self._result(step, adopted=adopted, gate_scores=gate_scores)
+        if self._request.phases != ("all",):  # nothing else reaches the next round
+            result = replace(result, memory_bytes=self._rounds.kept_bytes(model))
         messages = (result.remark, self._examination.broken_down(predictions, step), measure.compiled_code())
         unsaved = self._unsaved(step, model) if step == len(self._round_names) else ""
         result = replace(result, remark="; ".join(filter(None, messages)), unsaved=unsaved)
         unlimited = self._source.bound or self._learner.ready.reference
         check_budget(None if unlimited else self._request.testenv.budget, result)
         return self._with_all_costs(result, NOTHING_SPENT, self._learner.spent + self._examination.spent)
+
+    def evaluated(self, trained: RoundResult, predictions: PredictionsByTest) -> RoundResult:
+        """Add what the evaluation of a round cost that was trained in an earlier process or phase."""
+        spent = self._examination.spent
+        broken_down = self._examination.broken_down(predictions, trained.index) if trained.index else ""
+        own_work = spent_so_far() - self._last_total - spent
+        self._last_total = spent_so_far()
+        return replace(
+            trained,
+            eval_seconds=spent.seconds,
+            eval_cpu_seconds=spent.cpu_seconds,
+            cut_answers=spent.cut,
+            measure_seconds=(trained.measure_seconds or 0.0) + own_work.seconds,
+            measure_cpu_seconds=(trained.measure_cpu_seconds or 0.0) + own_work.cpu_seconds,
+            unscored=self._without_secrets(self._examination.unscored),
+            remark="; ".join(filter(None, (trained.remark, broken_down))),
+        )
 
     def _with_all_costs(self, result: RoundResult, build: Spent, train_and_evaluate: Spent) -> RoundResult:
         """Add the costs of building, saving and our own work; with the others they sum to the time since last round."""

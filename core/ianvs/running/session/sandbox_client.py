@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import select
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,19 @@ from ianvs.base.visible_text import visible
 from ianvs.exam.data.parts import Column
 from ianvs.processes.engines.engine import python_command, thread_limits
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, unpacked
-from ianvs.processes.proc import cpu_seconds
+from ianvs.processes.proc import children, cpu_seconds
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
+from ianvs.running.session.case_learner import Ready, State
 from ianvs.running.session.feed import Handout
-from ianvs.running.session.learner import Ready, State
 from ianvs.running.session.measure import Spent
 from ianvs.running.session.sandbox_worker import PackedSamples, WorkerInput, main
 from ianvs.store import StoredModule
-from ianvs.store.files import link_or_copy
 
 _READY, _STATE = TypeAdapter(Ready), TypeAdapter(State)
+_MODULES = TypeAdapter(list[StoredModule])
+_BLOCK_BYTES = 1 << 26  # of a column that are in memory while it is packed
 _MOST_CHARACTERS = 10_000  # of a text that comes from a sandbox
-_GRACE_SECONDS = 10.0
 
 Serve = Callable[["SandboxClient", str, Mapping[str, Any]], Message]
 """Answers a call of the sandbox, given the client, the call's name and its arguments."""
@@ -56,11 +57,11 @@ class SandboxClient:
         trains: Whether it may write its own folder and save a model. Without, answers are all that leaves it.
 
     Attributes:
-        ready: What is known of the learner before its first round.
+        ready: What the learner states of itself. Of that, what the plan knows is not believed.
+        trains: As above.
+        memory_began: Whether it was told when its objects are made.
         state: What the learner stated last.
         pieces: Answers to the last call of `answers`.
-        built: Cost of creating the author's objects.
-        taught: Whether it was trained.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class SandboxClient:
         self._served.mkdir()
         self.model_folder.mkdir()
         self._count = 0
+        self.trains, self.memory_began = trains, False
         self.pieces: list[Predictions] = []
-        self.taught = False
         self.state: State
         stored = [model.folder] if model.folder is not None and model.modules else []
         sandbox = replace(
@@ -85,15 +86,18 @@ class SandboxClient:
         with theirs:
             command = python_command(f"{main.__module__}:{main.__name__}", str(theirs.fileno()))
             environment = thread_limits(start.request.threads)
+            # What an examination prints could hold what it was asked, so that nobody can read it.
+            output = None if trains else subprocess.DEVNULL
             self._process = subprocess.Popen(
-                sandbox.command(command, environment), stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+                sandbox.command(command, environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[theirs.fileno()],
             )
         self._peer = Peer(ours, self._answer)
         try:
-            with self.spending() as spent:
-                facts = self.call("prepare", start=start).body.get("ready")
-            self.ready: Ready = _checked(_READY, facts)
-            self.built = spent[0]
+            self.ready: Ready = _checked(_READY, self.call("prepare", start=start).body.get("ready"))
             if model.modules:
                 self.call("restore", model=model)
         except BaseException:
@@ -130,49 +134,74 @@ class SandboxClient:
 
     def serve_column(self, column: Column) -> Column:
         """Put the rows of a column where the sandbox can read them. Numbers are mapped into its memory."""
-        values = column.gather()
-        if values.dtype != object:
-            path = self._served / f"{self._count}.npy"
-            self._count += 1
-            np.save(path, values)
-            values = np.load(path, mmap_mode="r")
-        return Column(values, np.arange(len(values)))
+        path, count = self._served / f"{self._count}.npy", len(column)
+        self._count += 1
+        first = column.gather(np.arange(min(count, 1)))
+        if first.dtype == object:
+            return Column(column.gather(), np.arange(count))
+        rows = max(1, _BLOCK_BYTES // max(1, first.nbytes))
+        packed = np.lib.format.open_memmap(path, "w+", first.dtype, (count, *first.shape[1:]))
+        for start in range(0, count, rows):
+            packed[start : start + rows] = column.gather(np.arange(start, min(start + rows, count)))
+        packed.flush()
+        return Column(np.load(path, mmap_mode="r"), np.arange(count))
+
+    def end(self) -> None:
+        """End the sandbox with all its processes. Its folder stays."""
+        self._peer.close()
+        with suppress(OSError, IndexError):  # it has ended by itself
+            first = os.pidfd_open(children(self._process.pid)[0])  # of its process table: all others end with it
+            with suppress(OSError):
+                signal.pidfd_send_signal(first, signal.SIGKILL)
+            select.select([first], [], [])  # until the last of them is gone
+            os.close(first)
+        self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
-        """End the sandbox with all its processes."""
-        self._peer.close()
-        try:
-            self._process.wait(_GRACE_SECONDS)  # it ends by itself when its socket is closed
-        except subprocess.TimeoutExpired:
-            self._process.kill()  # its processes die with it
-            self._process.wait()
+        """End the sandbox, and delete its folder."""
+        self.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def clear_model_folder(self) -> None:
-        """Delete what was saved. The folder itself stays: it is mounted."""
-        for path in self.model_folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    def move_model(self, described: object, folder: Path) -> list[StoredModule]:
+        """Move what `save` has written into an existing folder, after `end`.
 
-    def stored_modules(self, described: object) -> list[StoredModule]:
-        """The modules that `save` has written into `model_folder`. Raises PluginError for anything else there."""
+        Args:
+            described: The modules, as the sandbox has described them.
+            folder: Below which their files are afterwards.
+
+        Raises:
+            PluginError: For anything that is no plain file or folder, and for modules that are described wrongly.
+        """
         for path in self.model_folder.rglob("*"):
             if not stat.S_ISREG(path.lstat().st_mode) and not stat.S_ISDIR(path.lstat().st_mode):
                 name = path.relative_to(self.model_folder)
                 raise PluginError(f"save() left '{name}', which is no plain file.", code="invalid-result")
         try:
-            modules = [StoredModule.from_json(one, self.model_folder) for one in described]  # type: ignore[attr-defined]
-        except (TypeError, KeyError, AttributeError) as error:
+            modules = _MODULES.validate_python(_plain(described))
+        except (TypeError, KeyError, AttributeError, ValidationError) as error:
             raise PluginError("save() in the sandbox returned no modules.", code="invalid-result") from error
         for module in modules:
-            if module.path is not None and ".." in module.path.parts:
+            if module.path is not None and (module.path.is_absolute() or ".." in module.path.parts):
                 raise PluginError("save() names a file outside of its folder.", code="invalid-result")
-        return modules
+            if module.path is None and module.calls:
+                raise PluginError(
+                    f"the {module.kind} has no save(), and `sealing: strict` trains each round in a new process. "
+                    "Give it save() and load().",
+                    code="broken-contract",
+                )
+        for path in self.model_folder.iterdir():
+            shutil.move(path, folder / path.name)
+        return [replace(one, path=None if one.path is None else folder / one.path) for one in modules]
 
     def _answer(self, name: str, message: Message) -> Message:
         if name != "piece":
             return self._serve(self, name, _plain(message.body))
-        labels = unpacked(message.held, message.body["labels"])
-        extras = {str(key): np.asarray(unpacked(message.held, spec)) for key, spec in message.body["extras"].items()}
+        extras = {
+            str(key): np.asarray(unpacked(message.held, spec, files=False))
+            for key, spec in message.body["extras"].items()
+        }
+        labels = unpacked(message.held, message.body["labels"], files=False)
         self.pieces.append(Predictions(labels, extras))
         return Message({})
 
@@ -207,16 +236,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {_plain(key): _plain(one) for key, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, list) else value
-
-
-def copied_modules(model: Model, folder: Path, *, link: bool = False) -> list[StoredModule]:
-    """Copy the files of a model into an existing folder. link: files that nobody changes, so that links do."""
-    if model.folder is not None:
-        copy = link_or_copy if link else shutil.copy2
-        shutil.copytree(model.folder, folder, dirs_exist_ok=True, symlinks=True, copy_function=copy)
-    return [
-        replace(
-            one, path=None if one.path is None or model.folder is None else folder / one.path.relative_to(model.folder)
-        )
-        for one in model.modules
-    ]

@@ -24,7 +24,8 @@ from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, error_kind, error_text, packed
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.session.learner import Asking, LocalLearner
+from ianvs.running.session.case_learner import Asking
+from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.own_folder import working_in
 from ianvs.running.session.session import Brief, FeedCall, Whole
@@ -93,6 +94,17 @@ class _Source:
         self._peer.call("progress", {"round": round_, "fraction": fraction, "rounds": rounds, "numbers": dict(numbers)})
 
 
+class _Memory(MemoryMeter):
+    """In place of a meter: the case measures the memory of the sandbox from outside."""
+
+    def __init__(self, peer: Peer) -> None:  # it measures nothing by itself
+        self._peer = peer
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._peer.call("memory_begins")
+
+
 class _Worker:
     """Holds the learner. Each public method is a call of the case: keyword arguments in, a message out."""
 
@@ -107,8 +119,7 @@ class _Worker:
     def prepare(self, start: WorkerInput) -> Message:
         for context in (kept(start.files), working_in(start.folder), importable_by_others()):
             self._stack.enter_context(context)
-        memory = self._stack.enter_context(MemoryMeter())
-        self._learner = LocalLearner(start.request, start.brief, memory)
+        self._learner = LocalLearner(start.request, start.brief, _Memory(self._peer))
         ready = self._learner.prepare(start.folder)
         self._learner.learn_from(_Source(self._peer))
         return self._reply({"ready": {**vars(ready), "measures": {n: vars(one) for n, one in ready.measures.items()}}})

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pickle
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,18 +20,21 @@ import numpy as np
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.types import Predictions
+from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.parts import Column
 from ianvs.exam.data_types import data_type
+from ianvs.exam.paradigms import find_paradigm
 from ianvs.processes.interpreters.wire import Message
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.planning.kept_code import kept_files
+from ianvs.running.session.case_learner import NO_STATE, Asking, Ready
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.feed import Handout
-from ianvs.running.session.learner import Asking, Ready, State
 from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.sandbox_client import SandboxClient, copied_modules
+from ianvs.running.session.sandbox_client import SandboxClient
 from ianvs.running.session.sandbox_worker import WorkerInput
 from ianvs.running.session.session import Brief, FeedCall, Source, Whole
 from ianvs.store import StoredModule
@@ -41,17 +44,16 @@ _NOWHERE = Path("/nonexistent")
 
 
 class SandboxedLearner:
-    """Implements `ianvs.running.loop.Learner`, and what an examination asks of `LocalLearner`.
+    """Implements `CaseLearner`.
 
     Args:
         memory: Measures the process of the case and, below it, the sandboxes.
-        files: The author's source files as they were planned, by path.
-        readable: Files and folders that the algorithm's hyperparameters name, such as weights.
-        hidden: Files and folders that the exam consists of.
+        stored_model: The model that was stored after a round, with which the next round begins.
         scratch: An existing folder for what is served to the sandboxes.
 
     Attributes:
-        built: Cost of creating the author's objects.
+        ready: Facts that the plan knows; measures and the device are those that the last sandbox reported.
+        built: Always nothing: objects are made in each sandbox, whose start is the exam's cost.
         spent: Cost of the last `train`.
         saved: Cost of all calls of `save` so far.
         changed: Always "": each examination has an object of its own.
@@ -66,31 +68,37 @@ class SandboxedLearner:
         request: CaseRequest,
         brief: Brief,
         memory: MemoryMeter,
-        files: Mapping[Path, bytes],
-        readable: Sequence[Path],
-        hidden: Sequence[Path],
+        stored_model: Callable[[int], Model],
         scratch: Path,
     ) -> None:
         self._type = data_type(brief.kind, request.testenv.dataset.data_type)
-        pruned = replace(request, workspace=_NOWHERE, identity={}, provenance={}, secrets=frozenset(), code=())
-        self._start = WorkerInput(pruned, brief, files, _NOWHERE)
-        self._sandbox = Sandbox(tuple(readable), masked=tuple(hidden), gpu=request.device != "cpu")
-        self._brief, self._scratch, self.memory = brief, scratch, memory
-        self._model = Model()  # with which the next sandbox begins
-        self._saved_last: Sequence[StoredModule] = ()
+        files = kept_files(request.workspace, request.own_code)
+        self._start = WorkerInput(_without_exam(request), brief, files, _NOWHERE)
+        self._sandbox = Sandbox(request.readable, masked=request.hidden, gpu=request.device != "cpu")
+        self._brief, self._stored_model, self._scratch, self.memory = brief, stored_model, scratch, memory
         self._trainer: SandboxClient | None = None
         self._examiner: SandboxClient | None = None
+        self._trained = False
+        self._rejected: Model | None = None  # by the gate: what takes the place of the round that was trained
+        self._saved_last: Sequence[StoredModule] = ()
         self._source: Source
         self.built = self.spent = self.saved = NOTHING_SPENT
-        self.ready: Ready
-        self.state: State
+        self.state = NO_STATE
+        paradigm = find_paradigm(request.algorithm.paradigm)
+        self.ready = Ready(
+            steps=brief.rounds,
+            reference=paradigm.reference,
+            measures=paradigm.measures,
+            measured=False,
+            hears=paradigm.hears_feedback,
+            stateless=paradigm.stateless,
+            device="cpu",
+            card="cpu",
+        )
 
     def prepare(self, folder: Path) -> Ready:
-        """Build the learner in the sandbox in which its first round is trained. folder: its own."""
+        """folder: where it may keep files."""
         self._start = replace(self._start, folder=folder)
-        self.memory.begin()
-        trainer = self._open_trainer()
-        self.ready, self.built = trainer.ready, trainer.built
         return self.ready
 
     def learn_from(self, source: Source) -> None:
@@ -100,62 +108,62 @@ class SandboxedLearner:
     # --- called by the loop -------------------------------------------------------------------------------------
 
     def train(self, step: int, valid: Handout | None) -> None:
-        trainer = self._open_trainer()
-        trainer.taught = True
+        self._trained = True
+        trainer = self._trainer = self._open(self._stored_model(step - 1), trains=True)
         with trainer.spending() as spent:
             trainer.call("train", step=step, valid=None if valid is None else trainer.serve_samples(valid))
         self.spent, self.state = spent[0], trainer.state
 
-    def save(self, folder: Path) -> Model:
+    def save(self, folder: Path, *, of_round: bool = True) -> Model:
         """Save the learner, which ends the sandbox of its round. After `restore`, save what was restored."""
-        if (trainer := self._trainer) is None:
-            return Model(copied_modules(self._model, folder), folder)
-        with trainer.spending() as spent:
-            described = trainer.call("save", folder=trainer.model_folder).body.get("modules")
-        self.saved += spent[0]
-        written = Model(trainer.stored_modules(described), trainer.model_folder)
-        trainer.call("measure")
-        self.state = trainer.state
-        self._saved_last = copied_modules(written, folder)
-        before = self._model.folder
-        next_model = Path(tempfile.mkdtemp(prefix="model-", dir=self._scratch))  # `folder` is renamed with its round
-        self._model = Model(copied_modules(Model(self._saved_last, folder), next_model, link=True), next_model)
-        if before is not None and before.parent == self._scratch:
-            shutil.rmtree(before, ignore_errors=True)
-        if trainer.taught:
-            self._close_trainer()
-        else:
-            trainer.clear_model_folder()
+        if (rejected := self._rejected) is not None and rejected.folder is not None:
+            self._rejected = None
+            shutil.copytree(rejected.folder, folder, dirs_exist_ok=True, symlinks=True)
+            return Model([_moved(module, rejected.folder, folder) for module in rejected.modules], folder)
+        trainer = self._trainer or self._open(Model(), trains=True)
+        self._trainer = None
+        try:
+            with trainer.spending() as spent:
+                described = trainer.call("save", folder=trainer.model_folder).body.get("modules")
+            self.saved += spent[0]
+            trainer.call("measure")
+            self.state = trainer.state
+            trainer.end()  # what it wrote is looked at when it can't change it any more
+            self._saved_last = trainer.move_model(described, folder)
+        finally:
+            trainer.close()
         return Model(self._saved_last, folder)
 
-    def restore(self, model: Model, *, taught: bool = True) -> None:
-        """Begin the next sandbox with `model`."""
-        self._close_trainer()
-        modules = model.modules
+    def restore(self, model: Model, *, taught: bool = True, anew: bool = False) -> None:
+        """Each sandbox begins with a stored model; only one that takes the place of a rejected one is remembered."""
         if not taught:  # its files, with the counts of what was saved last
             counts = {(one.kind, one.instance): one for one in self._saved_last}
-            modules = [replace(counts.get((one.kind, one.instance), one), path=one.path) for one in modules]
-        self._model = Model(modules, model.folder)
+            modules = [replace(counts.get((one.kind, one.instance), one), path=one.path) for one in model.modules]
+            self._rejected = Model(modules, model.folder)
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Nothing to do: what is done inside is done in other sandboxes."""
+        return nullcontext()
 
     def measure(self) -> None:
         """Nothing to do: the modules measure themselves when they are saved."""
 
     def reset(self) -> None:
-        self._close_trainer()
-        self._model = Model()
+        """Nothing to do: each sandbox begins with a stored model."""
 
     def instantiate(self, modules: Sequence[StoredModule]) -> int:
-        trainer = self._open_trainer()
-        count = trainer.call("instantiate", modules=list(modules)).body.get("count")
-        self.state = trainer.state
+        client = self._open(Model(), trains=False)
+        try:
+            count = client.call("instantiate", modules=list(modules)).body.get("count")
+        finally:
+            client.close()
         return count if isinstance(count, int) else 0
 
     def close(self) -> None:
         """End all sandboxes."""
-        self._close_trainer()
-        if self._examiner is not None:
-            self._examiner.close()
-            self._examiner = None
+        for client in filter(None, (self._trainer, self._examiner)):
+            client.close()
+        self._trainer = self._examiner = None
 
     # --- called by the examination ------------------------------------------------------------------------------
 
@@ -225,33 +233,31 @@ class SandboxedLearner:
         folder = Path(tempfile.mkdtemp(prefix="sandbox-", dir=self._scratch))
         client = SandboxClient(self._sandbox, self._start, model, folder, self._serve, trains=trains)
         self.state = client.state
+        measures = {**client.ready.measures, **find_paradigm(self._start.request.algorithm.paradigm).measures}
+        self.ready = replace(self.ready, measures=measures, device=client.ready.device, card=client.ready.card)
         return client
 
-    def _open_trainer(self) -> SandboxClient:
-        if self._trainer is None:
-            self._trainer = self._open(self._model, trains=True)
-        return self._trainer
-
-    def _close_trainer(self) -> None:
-        if self._trainer is not None:
-            self._trainer.close()
-            self._trainer = None
-
     def _serve(self, client: SandboxClient, name: str, body: Mapping[str, Any]) -> Message:
-        """Answer a call of the sandbox in which a round is trained."""
+        """Answer a call of a sandbox; training data are only for that of the round."""
+        if name == "memory_begins":
+            # Once, and in the phase "train" only by who is trained: what the gate examines is not its memory.
+            if not client.memory_began and (client.trains or not self._trained):
+                self.memory.begin()
+            client.memory_began = True
+            return Message({})
+        if client is not self._trainer:
+            raise PluginError(f"unknown request '{name}' of a sandbox", code="invalid-request")
         if name == "progress":
             numbers = {str(key): float(value) for key, value in dict(body["numbers"]).items()}
             rounds = None if body["rounds"] is None else int(body["rounds"])
             self._source.progress(int(body["round"]), float(body["fraction"]), rounds, numbers)
             return Message({})
-        if name != "serve" or client is not self._trainer:
-            raise PluginError(f"unknown request '{name}' of a sandbox", code="invalid-request")
         k, n = map(int, body["share"])
         skew = None if body["skew"] is None else float(body["skew"])
         request = FeedCall(int(body["first"]), int(body["last"]), (k, n), skew, bool(body["past"]))
         served = self._source.serve(request)
         if not isinstance(served, Whole):
-            raise ExamRuleError("a stream can't be served to a sandbox.", code="broken-rule")
+            raise ExamRuleError("`sealing: strict` has whole rounds, and this exam is a stream.", code="broken-rule")
         views = tuple(client.serve_samples(view) for view in served.views)
         return Message({}, pickle.dumps(replace(served, views=views)))  # type: ignore[arg-type]
 
@@ -259,3 +265,15 @@ class SandboxedLearner:
 def _returned(predictions: Predictions, data: object) -> Predictions:
     """What a sandbox has returned for `data`."""
     return predictions
+
+
+def _without_exam(request: CaseRequest) -> CaseRequest:
+    """What a worker needs to know, without where the exam and the results are."""
+    dataset = DatasetSpec(data_type=request.testenv.dataset.data_type)
+    testenv = replace(request.testenv, dataset=dataset, scenario=None, metrics=(), gate=None)
+    request = replace(request, identity={}, provenance={}, scores=(), code=(), own_code=(), hidden=())
+    return replace(request, workspace=_NOWHERE, testenv=testenv, secrets=frozenset())
+
+
+def _moved(module: StoredModule, before: Path, folder: Path) -> StoredModule:
+    return replace(module, path=None if module.path is None else folder / module.path.relative_to(before))

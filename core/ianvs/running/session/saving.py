@@ -11,14 +11,14 @@ from ianvs.base.errors import ReplyServerError
 from ianvs.base.types import Predictions
 from ianvs.processes.interpreters.wire import error_kind, error_text
 from ianvs.running.loop import Model
+from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.checked_answers import alike
 from ianvs.running.session.examination import Examination
-from ianvs.running.session.learner import LocalLearner
 
 _ROUNDING = 1e-3  # of the largest number; of the labels of one sample, such as the pixels at a border
 
 
-def lost_by_saving(examination: Examination, learner: LocalLearner, model: Model, taught: int) -> str:
+def lost_by_saving(examination: Examination, learner: CaseLearner, model: Model, taught: int) -> str:
     """What a reader has to know if objects that load `model` answer otherwise than the learner; "" where they don't.
 
     Both are asked for a few training samples of each round with the same random numbers. The learner's own objects are

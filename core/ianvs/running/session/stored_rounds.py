@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import PluginError
 from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
-from ianvs.running.loop import Model, PredictionsByTest
+from ianvs.running.loop import Model, Phase, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.planning.kept_models import models_text
 from ianvs.running.session.measure import saved_bytes
 from ianvs.running.session.own_folder import bring_back_notes, keep_notes
 from ianvs.running.session.reporting import RoundReporter
@@ -21,12 +23,18 @@ from ianvs.store.keys import digest
 class StoredRounds:
     """Implements `ianvs.running.loop.Rounds`. The caller holds the lock of the case."""
 
-    def __init__(self, request: CaseRequest, store: CaseStore, reporter: RoundReporter) -> None:
+    def __init__(
+        self, request: CaseRequest, store: CaseStore, reporter: RoundReporter, phase: Phase, rounds: int
+    ) -> None:
         self._request, self._store, self._reporter = request, store, reporter
+        self._phase, self._rounds = phase, rounds
         self._id = request.case.id
 
     def complete(self) -> Sequence[RoundResult]:
-        return self._store.complete_rounds(self._id, thoroughly=True)
+        return self.trained() if self._phase == "train" else self._store.complete_rounds(self._id, thoroughly=True)
+
+    def trained(self) -> Sequence[RoundResult]:
+        return self._store.trained_rounds(self._id)
 
     def damage(self) -> str:
         step = self._store.broken_round(self._id)
@@ -48,7 +56,36 @@ class StoredRounds:
     ) -> None:
         size = saved_bytes(folder.model, self._request.saved_mb)
         keep_notes(self._store.files(self._id), folder.model)
-        folder.fill(replace(result, model_bytes=size or None), predictions, model.modules, stream)
+        result = replace(result, model_bytes=size or None)
+        if self._phase == "train":
+            folder.keep_trained(result, model.modules)
+            if result.index == 1:
+                self._check_disk(size)
+        else:
+            folder.fill(result, predictions, model.modules, stream)
+
+    def add_predictions(self, result: RoundResult, predictions: PredictionsByTest) -> None:
+        self._store.add_predictions(self._id, result.index, result, predictions)
+
+    def kept_bytes(self, model: Model) -> int:
+        """Size of what was saved, and of the learner's own folder."""
+        folders = filter(None, (model.folder, self._store.files(self._id)))
+        return sum(saved_bytes(folder, self._request.saved_mb) for folder in folders)
+
+    def _check_disk(self, size: int) -> None:
+        """Tell how much the models of all rounds take until they are evaluated. Raises PluginError above the limit."""
+        request, cases = self._request, self._request.cases_kept
+        megabytes = size * self._rounds * cases / 1e6
+        free = shutil.disk_usage(request.workspace).free / 1e6
+        limit = free if request.models_mb is None else request.models_mb
+        told = models_text(self._rounds, cases, size, request.workspace)
+        self._reporter.tell_disk(told)
+        if megabytes > limit:
+            raise PluginError(
+                f"{told}, and the limit is {limit:,.0f} MB. Save less, raise `limits: {{models_mb: ...}}`, or write "
+                "`examine: after each case`, which keeps the models of one case at a time.",
+                code="insufficient-resources",
+            )
 
     def clear_model(self, folder: RoundFolder) -> None:
         shutil.rmtree(folder.model)

@@ -17,9 +17,9 @@ from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.proc import own_cpu_seconds
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.feed import ALL, Chunk, DataFeed, Handout
-from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.reporting import RoundReporter
 from ianvs.running.session.session import FeedCall, Whole
 from ianvs.running.session.stream_keeper import StreamKeeper
@@ -46,7 +46,7 @@ class CaseTrainingSource:
         request: CaseRequest,
         exam: Exam,
         feed: DataFeed,
-        learner: LocalLearner,
+        learner: CaseLearner,
         examination: Examination,
         reporter: RoundReporter,
     ) -> None:

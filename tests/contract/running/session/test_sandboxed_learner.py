@@ -1,22 +1,13 @@
-"""A learner in sandboxes takes part in the loop of a case as one in its process, and learns nothing from questions."""
+"""A job under `sealing: strict`: the same scores as without, and nothing that was asked reaches a later round."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ianvs
-from ianvs.plugins.authors_files import kept_files
-from ianvs.processes.sandbox import data_of_packages, missing_sandbox
-from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.session import case
-from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.sandboxed_learner import SandboxedLearner
-from ianvs.running.session.session import Brief
+from ianvs.processes.sandbox import missing_sandbox
 from tests.jobs import write_job
 
 pytestmark = pytest.mark.skipif(bool(reason := missing_sandbox()), reason=reason or "a sandbox runs")
@@ -25,22 +16,19 @@ MEANS = '''
 import numpy as np
 
 class Means:
-    """Nearest class mean; with a bias, it prefers the class whose images it was asked about and taught nothing of."""
-    def __init__(self, cheats=False):
-        self.cheats, self.means, self.asked = cheats, {}, None
+    """Nearest class mean, which notes in its folder that it was asked, where it can."""
+    def __init__(self):
+        self.means = {}
     def train(self, train_data, valid_data=None):
         x, y = train_data.x.reshape(len(train_data), -1), train_data.y
         self.means |= {int(c): x[y == c].mean(0) for c in np.unique(y)}
-        if self.asked is not None:
-            open("asked_before_round", "w").close()
+        open("trained", "w").close()
     def predict(self, data):
         x = data.x.reshape(len(data), -1)
-        if self.cheats:
-            self.asked = x
-            try:
-                open("note", "w").close()
-            except OSError:
-                pass
+        try:
+            open("asked", "w").close()
+        except OSError:
+            pass
         if not self.means:
             return np.zeros(len(x), int)
         known = sorted(self.means)
@@ -59,44 +47,18 @@ metrics: [accuracy]
 """
 
 
-def in_sandboxes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Cases of this process have their learners in sandboxes."""
-
-    def make(request: CaseRequest, brief: Brief, memory: MemoryMeter) -> Any:
-        files = {Path(path): text for path, text in kept_files().items()}
-        scratch = Path(tempfile.mkdtemp(dir=folder))
-        return SandboxedLearner(request, brief, memory, files, (), data_of_packages(), scratch)
-
-    monkeypatch.setattr(case, "LocalLearner", make)
-
-
-def results(folder: Path, hyperparameters: str = "") -> tuple[Any, list[Path]]:
-    """The score matrix, and the files that the learner has left in its folder."""
-    path = write_job(
-        folder, plugin=MEANS, name="Means", hyperparameters=hyperparameters, testenv=TESTENV, job="engine: inline"
-    )
-    [found] = ianvs.run(path)
-    assert found.status == "finished", found.failure
-    notes = [file for file in folder.rglob("files/*") if file.is_file()]
-    return found.matrices["accuracy"].values, notes
-
-
-def test_answers_are_those_of_a_learner_in_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, _ = results(tmp_path / "here")
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    in_sandboxes(monkeypatch, scratch)
-    there, _ = results(tmp_path / "there")
-    assert there.tolist() == here.tolist()
-    shutil.rmtree(scratch)
-
-
-def test_nothing_that_was_asked_reaches_a_later_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cheats = "cheats: {values: [true]}"
-    _, notes = results(tmp_path / "here", cheats)
-    assert {note.name for note in notes} == {"note", "asked_before_round"}  # or this test could not fail
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    in_sandboxes(monkeypatch, scratch)
-    _, notes = results(tmp_path / "there", cheats)
-    assert notes == []
+def test_a_job_in_sandboxes_has_the_same_scores_and_trains_before_it_examines(tmp_path: Path) -> None:
+    matrices = []
+    for sealing, files in (("off", {"trained", "asked"}), ("strict", {"trained"})):
+        folder = tmp_path / sealing
+        job = f"engine: inline\nsealing: {sealing}"
+        path = write_job(folder, plugin=MEANS, name="Means", hyperparameters="", testenv=TESTENV, job=job)
+        results = ianvs.run(path)
+        [case] = results
+        assert case.status == "finished", case.failure
+        matrices.append(case.matrices["accuracy"].values.tolist())
+        assert {file.name for file in folder.rglob("files/*")} == files
+    assert matrices[0] == matrices[1]
+    sealing = case.provenance["sealing"]
+    assert sealing["trained_at"] < sealing["evaluated_at"]
+    assert any(note.text.startswith("Sealing: strict: every case was trained") for note in results.job_notes)

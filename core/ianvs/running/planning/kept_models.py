@@ -1,0 +1,32 @@
+"""How much disk the models of a job take that are kept until they are evaluated (`sealing: strict`)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ianvs.running.planning.plan import Plan
+from ianvs.store import ExamStore
+
+
+def models_text(rounds: int, cases: int, size: int, workspace: Path) -> str:
+    """In words. size: bytes of one model."""
+    megabytes, free = rounds * cases * size / 1e6, shutil.disk_usage(workspace).free / 1e6
+    return (
+        f"models of {rounds} rounds x {cases} cases x {size / 1e6:,.2f} MB take {megabytes:,.0f} MB until they are "
+        f"evaluated; the disk has {free:,.0f} MB free"
+    )
+
+
+def planned_models_text(plan: Plan) -> str:
+    """Of a plan, as far as one of its models is stored; "" without `sealing: strict`."""
+    if plan.job.sealing != "strict":
+        return ""
+    records = [ExamStore(plan.job.workspace).record(algorithm.exam_id) for algorithm in plan.algorithms]
+    rounds = max((len(record.rounds) for record in records if record is not None), default=0)
+    cases = len(plan) if plan.job.examine == "after all cases" else 1
+    sizes = (result.model_bytes or 0 for case, _ in plan.cases() for result in plan.store.trained_rounds(case.id)[1:2])
+    if rounds and (size := max(sizes, default=0)):
+        return models_text(rounds, cases, size, plan.job.workspace)
+    known = f"{rounds} rounds x " if rounds else ""
+    return f"models of {known}{cases} cases are kept until they are evaluated; after round 1 their size is told"

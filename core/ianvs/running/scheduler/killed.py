@@ -1,0 +1,38 @@
+"""Why the process of a case was killed, as far as this machine can tell."""
+
+import signal
+from pathlib import Path
+
+_CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
+_KILL = 9  # SIGKILL, which Windows has no name for
+
+
+def why_killed(number: int, code: str, oom_kills_before: int | None) -> str:
+    """Explain signal `number`.
+
+    Args:
+        number: Of the signal.
+        code: Whose code the process ran, in words.
+        oom_kills_before: `oom_kills()` before; None if the process ran on another machine.
+    """
+    if number in _CRASHES:
+        return f"compiled code of {code}, or of a package that it uses, crashed; the stack is at the end of the log"
+    if number == _KILL and (oom_kills_before is None or oom_kills_before != oom_kills()):
+        return "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
+    return "the process was killed, by itself or by another; the machine had memory left"
+
+
+def oom_kills() -> int | None:
+    """How many processes this machine has killed so far because its memory was used up; None where nothing tells."""
+    try:
+        words = Path("/proc/vmstat").read_text().split()
+        return int(words[words.index("oom_kill") + 1])
+    except (OSError, ValueError):
+        return None
+
+
+def signal_name(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,51 @@
+"""Sandboxes change no answer, and cost little more than starting a Python that imports torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ianvs
+from ianvs.processes.sandbox import Sandbox, missing_sandbox
+from ianvs.store import CaseStore
+
+pytestmark = pytest.mark.skipif(bool(reason := missing_sandbox()), reason=reason or "a sandbox runs")
+
+METHODS = Path(__file__).parents[3] / "configs/methods_digits/benchmarkingjob.yaml"
+FEW = ["seeds=[0]", "epochs=1", "rounds=2"]
+
+
+def test_all_methods_answer_alike_with_and_without_sandboxes(tmp_path: Path) -> None:
+    answers = {}
+    for sealing in ("off", "strict"):
+        results = ianvs.run(METHODS, workspace=tmp_path / sealing, settings=[*FEW, f"sealing={sealing}"])
+        store = CaseStore(tmp_path / sealing)
+        for case in results:
+            assert case.status == "finished", case.failure
+            name = case.testenv, case.algorithm, str(sorted(case.hyperparameters.items()))
+            answers[sealing, *name] = [store.predictions(case.case.id, k) for k in range(len(case.rounds))]
+    names = [name[1:] for name in answers if name[0] == "off"]
+    assert len(names) > 20 and len(answers) == 2 * len(names)
+    for name in names:
+        for off, strict in zip(answers["off", *name], answers["strict", *name], strict=True):
+            assert off.keys() == strict.keys()
+            assert all(np.array_equal(off[key].labels, strict[key].labels) for key in off), name
+
+
+def test_a_case_costs_hardly_more_than_starting_its_sandboxes(tmp_path: Path) -> None:
+    """At most (2 rounds + 1) starts of a Python that imports torch, and a second, beyond what it costs without."""
+    began = time.perf_counter()
+    subprocess.run(Sandbox().command([sys.executable, "-c", "import torch"]), check=True)
+    start = time.perf_counter() - began
+    spent = {}
+    for sealing in ("off", "strict"):
+        options = {"workspace": tmp_path / sealing, "only": "algorithm=finetune", "limit": 1}
+        began = time.perf_counter()
+        ianvs.run(METHODS, settings=[*FEW, f"sealing={sealing}"], **options)
+        spent[sealing] = time.perf_counter() - began
+    assert spent["strict"] - spent["off"] < 5 * start + 1
