@@ -54,7 +54,8 @@ def _list(options: argparse.Namespace) -> int:
     width = max(map(len, names))
     for name, entry in zip(names, entries, strict=True):
         origin = f" (package {entry.package})" if entry.package else ""
-        print(f"{name:<{width}}  {entry.summary}{origin}")
+        also = f"; also called {', '.join(entry.aliases)}" if entry.aliases else ""
+        print(f"{name:<{width}}  {entry.summary}{also}{origin}")
     print("\n`ianvs show NAME` tells more of one.")
     if options.kind == "metrics":
         from ianvs.exam.metrics.registry import unusable
@@ -83,7 +84,8 @@ def _metrics(options: argparse.Namespace) -> int:
     from ianvs.exam.metrics.table import describe
 
     for row in describe():
-        aliases = f" (also {', '.join(row['aliases'])})" if row["aliases"] else ""
+        names = [*row["aliases"], *row["in_papers"]]
+        aliases = f" (also {', '.join(names)})" if names else ""
         better = f", {row['better']} is better" if row["better"] else ""
         print(f"{row['name']}{aliases}  [{row['level']}{better}]")
         for name in ("summary", "formula", "source"):
