@@ -20,6 +20,7 @@ __all__ = [
     "merge",
     "migrate",
     "plan",
+    "plot",
     "prepare",
     "run",
     "validate",
