@@ -145,8 +145,11 @@ def add_new(commands: argparse._SubParsersAction[Any]) -> None:
         of = kinds.add_parser(kind, help=about, description=f"Writes {about}. Files that are there stay as they are.")
         of.add_argument("name", type=Path, metavar="NAME", help="what it is called, and the folder that it goes into")
         if kind == "job":
-            of.add_argument("--from", dest="source", metavar="JOB", help="copy this one; `ianvs list jobs` names them")
-        of.set_defaults(command=_new, source=None)
+            either = of.add_mutually_exclusive_group()
+            either.add_argument("--from", dest="source", metavar="JOB", help="copy this one of `ianvs list jobs`")
+            help_ = "look at this folder or file of samples, and write a job over it"
+            either.add_argument("--data", type=Path, metavar="PATH", help=help_)
+        of.set_defaults(command=_new, source=None, data=None)
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -158,7 +161,13 @@ def _new(options: argparse.Namespace) -> int:
         name = folder_name(folder.absolute().name)
     except ValueError as error:
         raise IanvsError(str(error), code="invalid-argument") from None
-    if options.source is None:
+    if options.data is not None:
+        from ianvs.cli.data_job import data_job
+
+        job = data_job(options.data, name, folder)
+        files = dict(job.files)
+        print(*job.facts, "", sep="\n")
+    elif options.source is None:
         files = from_template(options.kind, name, str(folder))
     else:
         files = copied_job(options.source, name, str(folder))
