@@ -19,6 +19,7 @@ __all__ = [
     "merge",
     "migrate",
     "plan",
+    "plot",
     "prepare",
     "run",
     "validate",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ianvs.base.digests import doubt
-from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, shown_path
+from ianvs.base.errors import DamagedError, IanvsError, closest, shown_path
 from ianvs.base.garbage import not_collecting
 from ianvs.base.package import job_path
 from ianvs.config import load_job
@@ -24,25 +24,24 @@ from ianvs.results.comparing.merging import Merged, merge_workspaces
 from ianvs.results.comparing.sides import read_side, stored_results
 from ianvs.results.exports.exporting import export_results
 from ianvs.results.page.write_page import write_page
+from ianvs.results.plots import write_plots
 from ianvs.results.report.build_document import write_reports
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
 from ianvs.running.inspector import Inspector
-from ianvs.running.job_notes import with_earlier
-from ianvs.running.planned_results import nothing_stored, results_of, results_of_last_run
+from ianvs.running.planned_results import nothing_stored, results_of, stored_results_of
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.plan import Plan, start_over
 from ianvs.running.planning.sandbox_paths import inspector_sandbox
-from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of, runs_inline
 from ianvs.running.scheduler.preflight import require_files
-from ianvs.running.scoring import missing_pictures
 from ianvs.store import JobStore, Prunable, prunable
 from ianvs.store import prune as remove_prunable
+from ianvs.store.job_store import report_folder
 
 __all__ = [
     "Comparison",
@@ -55,6 +54,7 @@ __all__ = [
     "merge",
     "migrate",
     "plan",
+    "plot",
     "prune",
     "report",
     "run",
@@ -192,24 +192,37 @@ def report(
     marked as such. running: sentences on what runs, for a page that renews itself. Raises IanvsError if nothing of the
     job is stored.
     """
-    with _loaded(path, CaseOptions, options) as (job, inspector):
-        _refuse_many(job)
-        plan_ = require_files(job, inspector).checked_plan()
-        earlier = {case.id: found for case, found in plan_.earlier_cases()}
-        ids = stored_ids(plan_.store)
-        if (stored and earlier) or any(case.id in ids for case, _ in plan_.cases()):
-            if problems := missing_pictures(plan_, inspector):
-                raise ConfigError(problems)
-            results = results_of(plan_, collect(job_file=job.file, imported=imports_of(job)), inspector)
-            results = with_earlier(results, plan_.store, earlier, shown=stored)
-        else:
-            results = results_of_last_run(plan_)
+    results = _stored_results(path, stored, options)
     try:
-        _write(results, f"ianvs report -f {shown_path(job.file)}", page_only, running)
+        _write(results, f"ianvs report -f {shown_path(job_path(Path(path)))}", page_only, running)
     except DamagedError as error:
         doubt(error.path)  # so that the next run finds it, too
         raise
     return results
+
+
+def _stored_results(path: PathLike, stored: bool, options: CaseOptions) -> Results:
+    """What is stored of a job. stored: also what was made before something changed."""
+    with _loaded(path, CaseOptions, options) as (job, inspector):
+        _refuse_many(job)
+        plan_ = require_files(job, inspector).checked_plan()
+        facts = collect(job_file=job.file, imported=imports_of(job))
+        return stored_results_of(plan_, facts, inspector, earlier_too=stored)
+
+
+def plot(
+    path: PathLike,
+    out: PathLike | None = None,
+    *,
+    over: str | None = None,
+    metric: str | None = None,
+    formats: Sequence[str] = ("svg",),
+    **options: Unpack[CaseOptions],
+) -> list[Path]:
+    """Draw stored results for a paper, in `out` or rank/plots of the job: see `ianvs.results.plots.write_plots`."""
+    results = _stored_results(path, False, options)
+    folder = report_folder(results.workspace / results.name) / "plots" if out is None else Path(out)
+    return write_plots(results, folder, over=over, metric=metric, formats=formats)
 
 
 def prune(

@@ -19,7 +19,7 @@ ErrorCode = Literal[
     "invalid-variable",  # `${` that does not begin a variable.
     # --- yaml ---
     "invalid-yaml",  # The text breaks the grammar of YAML.
-    "unsupported-yaml",  # Valid YAML that is not read: tags, merge keys, several documents, keys that are not text.
+    "unsupported-yaml",  # Valid YAML that is not read: tags, several documents, keys that are not text.
     "duplicate-key",  # A key is given twice.
     "wrong-file-kind",  # A job, testenv or algorithm file where another one of the three belongs.
     "misplaced-key",  # A key that is known elsewhere: beside the section that it belongs in, or in another file.

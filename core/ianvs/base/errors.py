@@ -162,10 +162,16 @@ def require_known(option: str, value: object, choices: Iterable[object]) -> None
 
 
 def closest(name: str, choices: Iterable[str]) -> str:
-    """ " Did you mean 'x'?" with a leading blank, or "" when no known name is near `name`."""
-    choices = [str(candidate) for candidate in choices]
-    folded = {candidate.casefold(): candidate for candidate in choices}
-    match = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    """ " Did you mean 'x'?" with a leading blank, or "" when no known name is near `name`.
+
+    Case, hyphens, underscores and blanks don't count.
+    """
+
+    def plain(text: str) -> str:
+        return re.sub(r"[-_ ]", "", text.casefold()) or text
+
+    folded = {plain(str(candidate)): str(candidate) for candidate in choices}
+    match = difflib.get_close_matches(plain(name), folded, n=1, cutoff=0.6)
     return f" Did you mean '{folded[match[0]]}'?" if match else ""
 
 

@@ -176,6 +176,9 @@ class RoundResult:
     model_bytes: int | None = None  # what the plugin's save() wrote
     memory_samples: int | None = None  # size of the plugin's replay memory
     memory_bytes: int | None = None
+    parameters: int | None = None  # of the networks that predict() calls, after the last round
+    trainable_parameters: int | None = None
+    flops: int | None = None  # of predicting one sample
     adopted: bool = True  # False: model_eval kept the model of the round before
     gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
     remark: str = ""  # what the plugin says of how it went so far

@@ -36,6 +36,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
   ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
+  ianvs plot -f benchmarkingjob.yaml       charts for a paper, as svg and pdf: over rounds, over hyperparameters
   ianvs prune -f benchmarkingjob.yaml      what the workspace could do without, with sizes; --yes removes it
   ianvs compare A B                        what differs between workspaces, and what got better or worse
   ianvs merge A B --out DIR                results of several workspaces in a new one, one leaderboard
@@ -52,6 +53,7 @@ Examines continual-learning algorithms and ranks them.
 GROUPS: Mapping[str, str] = {
     "run validate prepare plan exam": "ianvs.cli.run_command:add_commands",
     "status logs prune report": "ianvs.cli.stored_commands:add_commands",
+    "plot": "ianvs.cli.plot_command:add_plot",
     "new": "ianvs.cli.installed_commands:add_new",
     "list show": "ianvs.cli.installed_commands:add_list",
     "compare merge": "ianvs.cli.stored_commands:add_comparing",

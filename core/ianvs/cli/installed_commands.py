@@ -54,7 +54,8 @@ def _list(options: argparse.Namespace) -> int:
     width = max(map(len, names))
     for name, entry in zip(names, entries, strict=True):
         origin = f" (package {entry.package})" if entry.package else ""
-        print(f"{name:<{width}}  {entry.summary}{origin}")
+        also = f"; also called {', '.join(entry.aliases)}" if entry.aliases else ""
+        print(f"{name:<{width}}  {entry.summary}{also}{origin}")
     print("\n`ianvs show NAME` tells more of one.")
     if options.kind == "metrics":
         from ianvs.exam.metrics.registry import unusable
@@ -83,7 +84,8 @@ def _metrics(options: argparse.Namespace) -> int:
     from ianvs.exam.metrics.table import describe
 
     for row in describe():
-        aliases = f" (also {', '.join(row['aliases'])})" if row["aliases"] else ""
+        names = [*row["aliases"], *row["in_papers"]]
+        aliases = f" (also {', '.join(names)})" if names else ""
         better = f", {row['better']} is better" if row["better"] else ""
         print(f"{row['name']}{aliases}  [{row['level']}{better}]")
         for name in ("summary", "formula", "source"):
@@ -143,8 +145,11 @@ def add_new(commands: argparse._SubParsersAction[Any]) -> None:
         of = kinds.add_parser(kind, help=about, description=f"Writes {about}. Files that are there stay as they are.")
         of.add_argument("name", type=Path, metavar="NAME", help="what it is called, and the folder that it goes into")
         if kind == "job":
-            of.add_argument("--from", dest="source", metavar="JOB", help="copy this one; `ianvs list jobs` names them")
-        of.set_defaults(command=_new, source=None)
+            either = of.add_mutually_exclusive_group()
+            either.add_argument("--from", dest="source", metavar="JOB", help="copy this one of `ianvs list jobs`")
+            help_ = "look at this folder or file of samples, and write a job over it"
+            either.add_argument("--data", type=Path, metavar="PATH", help=help_)
+        of.set_defaults(command=_new, source=None, data=None)
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -156,7 +161,13 @@ def _new(options: argparse.Namespace) -> int:
         name = folder_name(folder.absolute().name)
     except ValueError as error:
         raise IanvsError(str(error), code="invalid-argument") from None
-    if options.source is None:
+    if options.data is not None:
+        from ianvs.cli.data_job import data_job
+
+        job = data_job(options.data, name, folder)
+        files = dict(job.files)
+        print(*job.facts, "", sep="\n")
+    elif options.source is None:
         files = from_template(options.kind, name, str(folder))
     else:
         files = copied_job(options.source, name, str(folder))

@@ -60,9 +60,10 @@ def paradigm_options(keys: set[str]) -> Iterator[Schema]:
 def named(group: str) -> Schema:
     """A name of a group of entry points, or any other: an author's own."""
     if group == "metrics":
+        from ianvs.exam.metrics.metric_names import ALIASES
         from ianvs.exam.metrics.registry import metrics
 
-        return _known([name for metric in metrics() for name in (metric.name, *metric.aliases)])
+        return _known([*(name for metric in metrics() for name in (metric.name, *metric.aliases)), *ALIASES])
     return _known([*installed(f"ianvs.{group}")])
 
 

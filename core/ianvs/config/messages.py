@@ -194,7 +194,8 @@ def _remedy(expected: str, value: object, path: Steps, shown: str) -> str:
     if expected == "a list" and scalar:
         return f" Write [{_as_yaml(value)}]."
     if expected == "text" and scalar:
-        return f" Put it in quotes: '{_as_yaml(value)}'."
+        number = isinstance(value, int | float) and not isinstance(value, bool)  # 001 would be shown as 1
+        return " Put it in quotes." if number else f" Put it in quotes: '{_as_yaml(value)}'."
     if expected == "true or false" and value in ("yes", "on", "no", "off"):
         return f" Write {'true' if value in ('yes', 'on') else 'false'}."
     return ""

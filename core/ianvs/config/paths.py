@@ -19,7 +19,8 @@ Want = Literal["file", "folder", "any"]
 def expand(text: str, environment: Mapping[str, str]) -> str:
     """`text` with `${VAR}` and `${VAR:-default}` replaced; as in a shell, the default also stands in for an empty VAR.
 
-    Raises ValueError for a variable that is not set and has no default, and for a `${` that is not closed.
+    Raises ValueError for a variable that is not set and has no default, for a `${` that is not closed, and for
+    `$VAR` at the beginning, which else would be the name of a folder.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -37,6 +38,8 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
         raise InvalidValue(
             f"'{text}' has a '${{' that is not a variable. Write ${{NAME}} or ${{NAME:-default}}.", "invalid-variable"
         )
+    if bare := re.match(r"\$([A-Za-z_][A-Za-z0-9_]*)(?=/|$)", text):
+        raise InvalidValue(f"'{text}': variables have braces in these files. Write ${{{bare[1]}}}.", "invalid-variable")
     return _VARIABLE.sub(value, text)
 
 

@@ -2,7 +2,7 @@
 
 PyYAML scans, parses and composes. A plain scalar means what the core schema of YAML 1.2.2, section 10.3.2, says: in
 YAML 1.1, which PyYAML implements, `1e-3` is text, `no` is false, `10:30` is 630 and `2024-01-01` a date. What PyYAML
-lets pass in silence (equal keys, merge keys, foreign tags, further documents) is a problem with a place.
+lets pass in silence (equal keys, foreign tags, further documents) is a problem with a place.
 """
 
 import copy
@@ -230,6 +230,10 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         return f"{_TAG}map" if kind is yaml.MappingNode else f"{_TAG}seq"
 
 
+def _is_merge(key: yaml.Node) -> bool:
+    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and key.tag == _PLAIN
+
+
 class _Builder:
     """Turns nodes into plain data and notes places and problems on the way."""
 
@@ -261,13 +265,10 @@ class _Builder:
     def _mapping(self, node: yaml.MappingNode, path: Steps) -> dict[str, object]:
         data: dict[str, object] = {}
         first: dict[tuple[type, object], Location] = {}
-        for key_node, value_node in node.value:
+        for key_node, value_node in self._merged(node):
             place = _mark_place(self.file, key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
                 self._problem("a list or mapping is used as a key. Keys are text.", place)
-                continue
-            if key_node.value == "<<" and key_node.tag == _PLAIN:
-                self._problem("merge keys ('<<') are not understood. Write the keys out.", place)
                 continue
             key = self._scalar(key_node, place)
             if earlier := first.get((type(key), key)):
@@ -283,6 +284,26 @@ class _Builder:
             self.keys[*path, key] = place
             data[key] = self.build(value_node, (*path, key))
         return data
+
+    def _merged(self, node: yaml.MappingNode, depth: int = 0) -> list[tuple[yaml.Node, yaml.Node]]:
+        """The pairs of a mapping; behind its own those of `<<` that it lacks, of several mappings the first's."""
+        own = [pair for pair in node.value if not _is_merge(pair[0])]
+        if len(own) == len(node.value):
+            return own
+        known = {key.value for key, _ in own if isinstance(key, yaml.ScalarNode)}
+        for key, value in node.value:
+            if not _is_merge(key):
+                continue
+            sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            if depth > MAX_DEPTH or not all(isinstance(source, yaml.MappingNode) for source in sources):
+                message = "'<<' takes a mapping, or a list of mappings: `<<: *name`."
+                self._problem(message, _mark_place(self.file, key.start_mark))
+                continue
+            for more, its in (pair for source in sources for pair in self._merged(source, depth + 1)):
+                if isinstance(more, yaml.ScalarNode) and more.value not in known:
+                    known.add(more.value)
+                    own.append((more, its))
+        return own
 
     def _scalar(self, node: yaml.Node, place: Location) -> Scalar:
         name = node.tag.removeprefix(_TAG)

@@ -330,8 +330,27 @@ def cause(error: BaseException, path: Path | None) -> str:
     said = shortened(f"{type(error).__name__}: {error}")
     if isinstance(error, SyntaxError):
         return f"{shown_path(error.filename or path or '?')}:{error.lineno}:{error.offset}: SyntaxError: {error.msg}"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        said = f"{said}. {how_to_install(error.name)}"
     if path is None:
         return said
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
     place = f"{shown_path(path)}:{lines[-1]}" if lines else shown_path(path)
     return f"{place}: {said}"
+
+
+_PACKAGES = {
+    "cv2": "opencv-python",
+    "sklearn": "scikit-learn",
+    "PIL": "pillow",
+    "yaml": "pyyaml",
+    "skimage": "scikit-image",
+}
+"""What pip calls packages whose modules have another name."""
+
+
+def how_to_install(module: str, python: Path | str | None = None) -> str:
+    """A sentence on a module that an import lacks. python: the interpreter that lacks it, if it is not this one."""
+    top = module.partition(".")[0]
+    command = f"{'python' if python is None else shown_path(python)} -m pip install {_PACKAGES.get(top, top)}"
+    return f"Install the package that has it (`{command}`); a module of your own goes beside the plugin's file"

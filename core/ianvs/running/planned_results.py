@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from ianvs.base.errors import IanvsError, one_line, shown_path
+from ianvs.base.errors import ConfigError, IanvsError, one_line, shown_path
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import TestCase
 from ianvs.config import resolved
@@ -16,8 +16,10 @@ from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results
 from ianvs.running.contamination import overlaps
 from ianvs.running.inspector import Inspector
-from ianvs.running.job_notes import job_notes
+from ianvs.running.job_notes import job_notes, with_earlier
 from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns
+from ianvs.running.planning.stored_cases import stored_ids
+from ianvs.running.scoring import missing_pictures
 from ianvs.store import JobStore, Study
 
 _MOST_REASONS = 1_000  # cases of which a report asks why they are new
@@ -64,6 +66,31 @@ def _shown(case: TestCase) -> TestCase:
 def _shown_study(study: Study) -> Study:
     trials = (replace(trial, drawn=without_secrets(trial.drawn)) for trial in study.trials)
     return replace(study, trials=tuple(trials))
+
+
+def stored_results_of(
+    plan: Plan, provenance: Mapping[str, object], inspector: Inspector, *, earlier_too: bool
+) -> Results:
+    """What is stored of the planned cases, or of the job's last run where nothing is.
+
+    Args:
+        provenance: Facts about this process; in place of its command comes that of the last run, which made the cases.
+        earlier_too: Also cases from before a change, in rows of their own.
+
+    Raises:
+        ConfigError: If label pictures of the data are needed and gone.
+        IanvsError: If nothing is stored.
+    """
+    earlier = {case.id: found for case, found in plan.earlier_cases()}
+    ids = stored_ids(plan.store)
+    if not (earlier_too and earlier) and not any(case.id in ids for case, _ in plan.cases()):
+        return results_of_last_run(plan)
+    if problems := missing_pictures(plan, inspector):
+        raise ConfigError(problems)
+    last = (JobStore(plan.job.workspace, plan.job.name).read() or {}).get("provenance") or {}
+    command = {"command": last["command"]} if last.get("command") else {}
+    results = results_of(plan, {**provenance, **command}, inspector)
+    return with_earlier(results, plan.store, earlier, shown=earlier_too)
 
 
 def results_of_last_run(plan: Plan) -> Results:

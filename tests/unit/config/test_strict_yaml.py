@@ -16,6 +16,16 @@ from tests.errors import errors_of, recorded
 FILE = Path("file.yaml")
 
 
+def test_merge_keys_add_what_a_mapping_lacks():
+    text = (
+        "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: 4}\nc: {<<: *a, y: 5}\nd: {<<: [*a, *b], w: 6}\ne: {<<: {<<: *b, y: 7}}\n"
+    )
+    data = parse(text, FILE).data
+    assert data["c"] == {"x": 1, "y": 5}
+    assert data["d"] == {"w": 6, "x": 1, "y": 2, "z": 4}
+    assert data["e"] == {"y": 7, "z": 4}
+
+
 def slips(text):
     """Code and location of what is wrong; messages are compared with the snapshot."""
     try:
@@ -92,13 +102,13 @@ def test_words_that_were_true_and_false_in_yaml_1_1_are_keys_like_any_other():
 
 
 def test_all_slips_of_a_file_are_reported_at_once():
-    assert len(slips("a: 1\na: 2\n1: x\n<<: {}\nb: !tag 3\n")) == 4
+    assert len(slips("a: 1\na: 2\n1: x\n<<: 5\nb: !tag 3\n")) == 4
 
 
 @pytest.mark.parametrize(
     ("text", "code", "at"),
     [
-        ("a: &x {b: 1}\nc:\n  <<: *x\n", "unsupported-yaml", "3:3"),
+        ("a: &x [1]\nc:\n  <<: *x\n", "unsupported-yaml", "3:3"),
         ("a: 1\n---\nb: 2\n", "unsupported-yaml", "2:1"),
         ("a: !!python/object:os.system x\n", "unsupported-yaml", "1:4"),
         ("a: !!int x\n", "unsupported-yaml", "1:4"),

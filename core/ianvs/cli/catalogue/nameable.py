@@ -25,7 +25,7 @@ _NETWORKS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """Something with a name. url: what a file has to say besides, where the name alone is not enough.
+    """Something with a name. aliases: other names. url: what a file has to say besides, where the name is not enough.
 
     value: where its code is, as an entry point says it; "" where that is told otherwise.
     """
@@ -36,6 +36,7 @@ class Entry:
     url: str = ""
     value: str = ""
     package: str = ""  # which brings it, if it is not ianvs
+    aliases: tuple[str, ...] = ()
 
 
 def listed(kind: str) -> list[Entry]:
@@ -64,9 +65,12 @@ def _package(point: EntryPoint) -> str:
 
 
 def _metrics() -> Iterator[Entry]:
+    from ianvs.exam.metrics.metric_names import aliases_of
     from ianvs.exam.metrics.registry import metrics
 
-    return (Entry("metric", metric.name, metric.summary.rstrip(".")) for metric in metrics())
+    for metric in metrics():
+        names = (*metric.aliases, *aliases_of(metric.name))
+        yield Entry("metric", metric.name, metric.summary.rstrip("."), aliases=names)
 
 
 def _datasets() -> Iterator[Entry]:

@@ -29,7 +29,8 @@ def shown(name: str, whole: bool = False) -> str:
     found = [entry for entry in entries if entry.name == name]
     found = found or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
     if not found:
-        hint = closest(name, [entry.name for entry in entries]) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
+        known = [*ALIASES, *(other for entry in entries for other in (*entry.aliases, entry.name))]
+        hint = closest(name, known) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
         raise IanvsError(f"there is nothing called '{name}'.{hint}", code="unknown-name")
     at_length = found if whole else [entry for entry in found if not entry.url] or found[:1]
     blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]
@@ -145,6 +146,7 @@ def _scenario(entry: Entry) -> Iterator[str]:
 
 
 def _metric(entry: Entry) -> Iterator[str]:
+    from ianvs.exam.metrics.metric_names import ALIASES as METRIC_ALIASES
     from ianvs.exam.metrics.table import describe
 
     row: Mapping[str, Any] = next(row for row in describe() if row["name"] == entry.name)
@@ -153,6 +155,10 @@ def _metric(entry: Entry) -> Iterator[str]:
     for key in ("aliases", "needs"):
         if row[key]:
             yield f"  {key}: {', '.join(row[key])}"
+    if in_papers := [
+        f"{alias} ({source})" for alias, (target, source) in METRIC_ALIASES.items() if target == entry.name
+    ]:
+        yield f"  also called: {'; '.join(in_papers)}"
     yield f"  in a testenv: metrics: [{entry.name}]"
 
 

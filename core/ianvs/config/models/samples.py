@@ -366,7 +366,10 @@ def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -
             )
     elif not test:
         if dataset.get("test_share") is None:
-            message = f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`."
+            message = (
+                f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`. If the data "
+                "say of which part each sample is (a column split, folders train and test), name them as test_data too."
+            )
             yield Slip(message, ("dataset", train[0]), code="missing-data")
     elif not train:
         yield Slip(

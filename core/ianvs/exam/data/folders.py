@@ -41,14 +41,12 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
             "that is a class, or name its pictures in an index file."
         )
         warnings.append(ValidationError(message, Location(path), warning=True, code="doubtful-data"))
-    inner = {name.parts[:2] for name in names if len(name.parts) > 2}
-    classes = Counter(second for _, second in inner)
-    outer = {first for first, _ in inner}
-    if not spec.using and len(outer) > 1 and classes and len(classes) > 1 and {*classes.values()} == {len(outer)}:
+    outer, classes = _alike(names)
+    if not spec.using and outer:
         message = (
-            f"the class folders {one_line(sorted(outer))} hold the same folders each, {one_line(sorted(classes))}. If "
+            f"the class folders {one_line(outer)} hold the same folders each, {one_line(classes)}. If "
             "the outer ones are domains and the inner ones classes, write in the dataset "
-            f"`using: {yaml_list(sorted(outer))}`."
+            f"`using: {yaml_list(outer)}`."
         )
         warnings.append(ValidationError(message, Location(path), warning=True, code="doubtful-data"))
     none = np.zeros(len(names), dtype=np.int64)
@@ -64,6 +62,21 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
         lines=none,
         warnings=tuple(warnings),
     )
+
+
+def domain_folders(path: Path) -> list[str]:
+    """The folders of domains, where all folders in `path` hold the same class folders; [] where they don't."""
+    return _alike(_pictures(path)[0])[0]
+
+
+def _alike(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
+    """(outer folders, inner folders) of pictures, if each of the outer ones holds all inner ones; else ([], [])."""
+    inner = {name.parts[:2] for name in names if len(name.parts) > 2}
+    classes = Counter(second for _, second in inner)
+    outer = {first for first, _ in inner}
+    if len(outer) > 1 and len(classes) > 1 and {*classes.values()} == {len(outer)}:
+        return sorted(outer), sorted(classes)
+    return [], []
 
 
 def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:

@@ -31,20 +31,24 @@ class MetricColumn:
 def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list[tuple[str, str]]]:
     """For the metrics of each exam of a job, given with their levels: (name of the column, of which score it is or "").
 
-    "BWT" where the whole job knows one score, else "BWT of f1": a name means one thing in all exams. Levels are those
-    of `Metric`, or "mapping" for a score that yields several numbers. Without `of` it is an exam's first score.
+    "BWT" of an exam's first score, "BWT of f1" of another: a column keeps its name when metrics are added behind. Where
+    the exams of a job have several first scores, all names have their score: a name means one thing in all exams.
+    Levels are those of `Metric`, or "mapping" for a score that yields several numbers. Without `of` it is the first.
     """
-    of = [_scores_read(exam) for exam in exams]
-    scores = {spec.name for exam in exams for spec, level in exam if level == "score"}.union(*of) - {""}
+    first = [_first_score(exam) for exam in exams]
+    plain = {"", *first} if len({*first} - {""}) < 2 else {""}
     return [
-        [(f"{spec.name}{_OF}{score}" if score and len(scores) > 1 else spec.name, score) for (spec, _), score in pairs]
-        for pairs in map(zip, exams, of)
+        [
+            (spec.name if score in plain else f"{spec.name}{_OF}{score}", score)
+            for spec, level in exam
+            for score in [(spec.of or default) if level == "matrix" else ""]
+        ]
+        for exam, default in zip(exams, first, strict=True)
     ]
 
 
-def _scores_read(exam: Sequence[tuple[MetricSpec, str]]) -> list[str]:
-    first = next((spec.name for level in ("score", "mapping") for spec, its in exam if its == level), "")
-    return [(spec.of or first) if level == "matrix" else "" for spec, level in exam]
+def _first_score(exam: Sequence[tuple[MetricSpec, str]]) -> str:
+    return next((spec.name for level in ("score", "mapping") for spec, its in exam if its == level), "")
 
 
 def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) -> list[tuple[MetricColumn, ...]]:
@@ -64,6 +68,11 @@ def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) ->
 
 
 def columns_named(name: str, columns: Iterable[str]) -> list[str]:
-    """The columns that a user means by `name`: that of this name, else all of the metric, of whatever score."""
-    columns = list(columns)
-    return [name] if name in columns else [column for column in columns if column.partition(_OF)[0] == name]
+    """The columns that a user means by `name`: that of this name, else all of the metric, of whatever score.
+
+    "BWT of accuracy" is also the column "BWT" where accuracy is the first score, as earlier versions named it.
+    """
+    columns, (base, of, _) = list(columns), name.partition(_OF)
+    if name in columns:
+        return [name]
+    return [base] if of and base in columns else [column for column in columns if column.partition(_OF)[0] == name]

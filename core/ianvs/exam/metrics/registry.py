@@ -9,6 +9,7 @@ from ianvs.config.contracts import contract_named
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_names import ALIASES, named_by_alias
 from ianvs.plugins.loader import Loaded, brought, load
 
 GROUP = "ianvs.metrics"
@@ -42,12 +43,16 @@ def unusable() -> tuple[str, ...]:
 def find(name: str) -> Metric | None:
     """The metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
 
+    Those of the table of names in papers come last.
+
     Raises PluginError where two packages define it.
     """
     found = _of_name(name)
     base, _, shift = name.rpartition("@")
     if not found and shift.isdecimal() and (ahead := find(base)) is not None and ahead.at_shift is not None:
         return ahead.at_shift(ahead, int(shift))
+    if not found and (target := named_by_alias(name)):
+        found = _of_name(target)
     if len(found) > 1:
         who = " and by ".join(whose(point) for _, point in found)
         raise PluginError(
@@ -66,7 +71,7 @@ def suggest(name: str) -> str:
     """ " Did you mean 'mIoU'?" with a leading blank, or "" when no name is near."""
     # The last of several names that differ only in case wins: aliases come first, and those of scores come last.
     aliases = [alias for metric in reversed(metrics()) for alias in metric.aliases]
-    return closest(name, [*aliases, *names()])
+    return closest(name, [*ALIASES, *aliases, *names()])
 
 
 def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> Metric:

@@ -50,6 +50,19 @@ def _samples_per_second(rounds: Rounds) -> float | None:
     return sum(round_.train_samples for round_ in rounds) / seconds if seconds else None
 
 
+def _inference_ms(rounds: Rounds) -> float | None:
+    trained = [one for one in rounds if one.index]
+    samples = sum(one.test_samples for one in trained)
+    streamed = any(one.told is not None for one in trained)  # its time includes answers to training samples
+    return 1000 * sum(one.eval_seconds for one in trained) / samples if samples and not streamed else None
+
+
+def _last(values: Iterable[int | None]) -> float | None:
+    """The last that was measured."""
+    known = [value for value in values if value is not None]
+    return float(known[-1]) if known else None
+
+
 def _samples(what: str, rounds: Rounds) -> float:
     """How many were "transferred" or "inferred": as the paradigm measured it, else all that were handed out."""
     return float(sum(one.measures.get(f"{what}_samples", one.train_samples) for one in rounds))
@@ -153,6 +166,39 @@ _DEFINED = (
         "Size of the plugin's store of old samples, in MB (10^6 bytes), at most.",
         "max over rounds of memory.nbytes / 10^6",
         lambda rounds: _highest((round_.memory_bytes for round_ in rounds), _MEGA),
+    ),
+    _defined(
+        "memory_bytes",
+        "Size of the plugin's store of old samples, in bytes, at most.",
+        "max over rounds of memory.nbytes",
+        lambda rounds: _highest(round_.memory_bytes for round_ in rounds),
+    ),
+    _defined(
+        "parameters",
+        "Number of parameters of the networks that predict() calls, trainable or not, after the last round; blank for "
+        "a plugin without a torch.nn.Module.",
+        "sum of numel() over the parameters, shared ones once",
+        lambda rounds: _last(round_.parameters for round_ in rounds),
+    ),
+    _defined(
+        "trainable_parameters",
+        "Those of them with requires_grad, after the last round.",
+        "sum of numel() over the parameters with requires_grad",
+        lambda rounds: _last(round_.trainable_parameters for round_ in rounds),
+    ),
+    _defined(
+        "FLOPs",
+        "Floating-point operations to predict one sample after the last round: matrix products, convolutions and "
+        "attention; a multiplication with its addition is two.",
+        "torch.utils.flop_counter.FlopCounterMode around predict() of one sample",
+        lambda rounds: _last(round_.flops for round_ in rounds),
+        source="PyTorch",
+    ),
+    _defined(
+        "inference_ms",
+        "Wall-clock time in predict() on test sets per test sample, in ms, in the batches that the plugin takes.",
+        "1000 * sum of eval_seconds over rounds 1..T / sum of test_samples",
+        _inference_ms,
     ),
     _defined(
         "samples_transfer_ratio",

@@ -3,14 +3,16 @@
 from collections.abc import Iterable
 
 from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_names import aliases_of
 from ianvs.exam.metrics.registry import metrics
 
 
 def describe() -> list[dict[str, str | tuple[str, ...]]]:
-    """One row for each metric: name, level, better, formula, source, aliases, needs, summary."""
-    fields = ("name", "level", "better", "formula", "source", "aliases", "needs", "summary")
+    """One row for each metric: name, level, better, formula, source, aliases, needs, summary, in_papers."""
+    fields = ("name", "level", "formula", "source", "aliases", "needs", "summary")
     return [
-        {name: _direction(metric) if name == "better" else getattr(metric, name) for name in fields}
+        {**{name: getattr(metric, name) for name in fields}, "better": _direction(metric)}
+        | {"in_papers": aliases_of(metric.name)}
         for metric in metrics()
     ]
 

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -24,7 +25,7 @@ import numpy as np
 from ianvs.base.errors import PluginError
 from ianvs.config.contracts import Surroundings
 from ianvs.plugins.authors_files import kept_files
-from ianvs.plugins.loader import Loaded, load, load_once
+from ianvs.plugins.loader import Loaded, how_to_install, load, load_once
 from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.processes.interpreters.lock import WORKER
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, packed, unpacked
@@ -210,18 +211,19 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     found = None if where.adapter is None else find_spec(where.adapter)
     entry = Path(url).resolve() if url.endswith(".py") and Path(url).is_file() else None
     package = None if entry is None else package_of(entry)
-    told = worker.call(
-        "load",
-        {
-            "url": url,
-            "name": name,
-            "folders": [os.path.dirname(url)] if entry is None else list(map(str, import_folders(entry))),  # noqa: PTH120
-            "package": None if package is None else str(package),
-            "kept": {os.fspath(path): text.decode(errors="replace") for path, text in kept_files().items()},
-            "adapter": None if found is None else found.origin,
-            "threads": int(os.environ.get("OMP_NUM_THREADS") or 1),
-        },
-    ).body
+    request = {
+        "url": url,
+        "name": name,
+        "folders": [os.path.dirname(url)] if entry is None else list(map(str, import_folders(entry))),  # noqa: PTH120
+        "package": None if package is None else str(package),
+        "kept": {os.fspath(path): text.decode(errors="replace") for path, text in kept_files().items()},
+        "adapter": None if found is None else found.origin,
+        "threads": int(os.environ.get("OMP_NUM_THREADS") or 1),
+    }
+    try:
+        told = worker.call("load", request).body
+    except (RemoteError, *_BUILTIN.values()) as error:
+        raise PluginError(_failed_import(error, where), code="unloadable-plugin") from None
 
     def init(self: _AuthorsObject, **hyperparameters: Any) -> None:
         self._build(hyperparameters)
@@ -231,6 +233,13 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     flags = {flag: value for flag, value in told["flags"].items() if value is not None}
     members |= {**flags, "__init__": init, "_worker": worker, "_kind": told["kind"]}
     return type(name.rpartition(":")[2], (_AuthorsObject,), members)
+
+
+def _failed_import(error: Exception, where: Surroundings) -> str:
+    """Which error the import of the plugin's file raised there, and what to do."""
+    message = f"{error.kind if isinstance(error, RemoteError) else type(error).__name__}: {error}"
+    missing = re.search(r"No module named '([\w.]+)'", message)
+    return message if missing is None else f"{message}. {how_to_install(missing[1], where.python)}."
 
 
 def _method(name: str, told: Mapping[str, Any]) -> Callable[..., Any]:

@@ -120,6 +120,8 @@ def make_columns(
     if any(row.overlap for row in rows):
         yield Column("Overlap", "overlap", meaning=_OVERLAP)
     measured = {key for row in rows for key in row.costs if row.cost(key) is not None}
+    if "parameters" not in measured:  # what is fast without a network is no news
+        measured.discard("inference_ms")
     shown = {*_ALWAYS_SHOWN, *measured} - {metric.name for _, metric in metrics if metric.level == "system"}
     costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}
     costs |= {key: measure for row in cases for key, measure in row.measures.items() if key not in COSTS}

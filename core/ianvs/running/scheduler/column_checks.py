@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from ianvs.base.errors import Location, ValidationError, closest
 from ianvs.config.spec import Range, SelectSpec, TestEnvSpec
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.exam.metrics.registry import metric_header
+from ianvs.exam.metrics.registry import find, metric_header
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
@@ -58,10 +58,17 @@ def _wrong_column(flight: Preflight, said: str, name: str, what: str = "is not a
     if not any(found):
         shown = list(dict.fromkeys(column for of_exam in flight.columns for column in of_exam))
         listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
-        return f"{said} '{name}', which {what}.{closest(name, shown)} {listed}"
+        same = [column for column in shown if _same_metric(name, column)]
+        hint = f" It is the column '{same[0]}' here." if same else closest(name, shown)
+        return f"{said} '{name}', which {what}.{hint} {listed}"
     several = next((columns for columns in found if len(columns) > 1), ())
     listed = " or ".join(f"'{column}'" for column in several)
     return f"{said} '{name}', which exists for several scores: write {listed}." if several else ""
+
+
+def _same_metric(name: str, column: str) -> bool:
+    meant = find(name)
+    return meant is not None and find(column.partition(" of ")[0]) is meant
 
 
 def _without_column(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec]:

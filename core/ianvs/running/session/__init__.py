@@ -11,6 +11,7 @@ Who takes part in the loop:
 case_learner.py       what a case asks of a learner, wherever the author's code runs
 learner.py            the author's objects in this process: trained, asked, saved, restored
 session.py            what a paradigm works with: its modules, the rounds, the context of a call
+generators.py         the global random generators: started, read, restored
 modules.py            authors' objects by type: made, saved, loaded, and what each was taught
 training_source.py    the training data: what may be had, when; examines between the chunks of a stream
 feed.py               rounds as data: shares, chunks, held-out parts
@@ -36,6 +37,7 @@ stream_scores.py      what is known of the stream, for metrics
 
 What is watched:
 measure.py            time, sizes
+network_size.py       parameters and operations of the networks that a learner predicts with
 memory_meter.py       the memory of the case and its limit
 state_digest.py       whether an examination has changed the learner
 saving.py             whether objects that load what was saved answer as the learner did

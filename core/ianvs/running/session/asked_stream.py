@@ -8,7 +8,8 @@ from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.running.session.checked_answers import alike, checked_answers
-from ianvs.running.session.modules import AuthorsModule, Modules, start_generators
+from ianvs.running.session.generators import start_generators
+from ianvs.running.session.modules import AuthorsModule, Modules
 from ianvs.running.session.stream_keeper import AskedChunk, StreamKeeper, ToldChunk
 
 

@@ -40,7 +40,7 @@ class State:
     """What a learner says of itself. passes, measures: of the step that is under way. The rest is of now.
 
     memory: whether it declares a store of old samples. past: it is given all rounds so far. modules: how many it has.
-    unscored: what it is not asked, which it may lack, and why; "" where there is nothing.
+    unscored: what it is not asked, which it may lack, and why; "" where there is nothing. Sizes: after the last step.
     """
 
     passes: int
@@ -54,6 +54,9 @@ class State:
     modules: int
     who: str
     unscored: str
+    parameters: int | None = None
+    trainable_parameters: int | None = None
+    flops: int | None = None
 
 
 NO_STATE = State(0, {}, "", "", None, None, None, past=False, modules=0, who="", unscored="")

@@ -4,13 +4,12 @@ What must not touch the learner is asked of a second object, made from what `sav
 """
 
 import copy
-import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,11 @@ from ianvs.running.session import measure
 from ianvs.running.session.case_learner import Asking, Ready, State
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.feed import Handout
+from ianvs.running.session.generators import generator_states, restore_generators, start_generators
 from ianvs.running.session.measure import NOTHING_SPENT, Meter, spending
 from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
+from ianvs.running.session.modules import Modules, checked_measures, declared_measures
+from ianvs.running.session.network_size import NetworkSize, network_size
 from ianvs.running.session.session import Brief, CaseSession, Source
 from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
 from ianvs.store import StoredModule
@@ -49,8 +50,9 @@ class LocalLearner:
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
         self._questions = {question.name: question for question in questions_of(request.testenv)}
         self._meter = Meter()
-        self.spent, self.changed = NOTHING_SPENT, ""
-        self.built = self.saved = NOTHING_SPENT
+        self.spent = self.built = self.saved = NOTHING_SPENT
+        self.changed = ""
+        self._size, self._last = NetworkSize(), cast("Asking | None", None)  # whose first sample may be predicted again
         self.session: CaseSession
         self.state: State
 
@@ -104,15 +106,28 @@ class LocalLearner:
 
     def measure(self) -> None:
         """Let its modules measure themselves, as they are now; its state has what they found."""
-        if not self.ready.measured:
-            return
         session = self.session
-        start_generators(session.seed, "measured")
-        for module in session.modules:
-            if isinstance(getattr(module.plugin, "measures", None), Mapping):
-                said = session.call(module, "measured")
-                session.step.measures |= checked_measures(module, said)
+        if session.step.index == len(self.ready.steps):
+            self._size = self._network_size()
+            session.modules.remarks |= {self._size.note} - {""}
+        if self.ready.measured:
+            start_generators(session.seed, "measured")
+            for module in session.modules:
+                if isinstance(getattr(module.plugin, "measures", None), Mapping):
+                    said = session.call(module, "measured")
+                    session.step.measures |= checked_measures(module, said)
         self._look()
+
+    def _network_size(self) -> NetworkSize:
+        step, last, plugins = self.session.step, self._last, [one.plugin for one in self.session.modules]
+        if last is None or self._kind.shows == "replies" or self.is_apart:  # slow, or it may learn from it
+            return network_size(plugins, None)
+        before = generator_states(), dict(step.measures), step.passes
+        one = replace(last, x=last.x.take(np.arange(1)), tried=True)
+        size = network_size(plugins, lambda: list(self.answers(one, Model())))
+        states, step.measures, step.passes = before
+        restore_generators(states)
+        return size
 
     def instantiate(self, modules: Sequence[StoredModule]) -> int:
         """Make those modules, as they were before they were taught anything; how many there are now."""
@@ -172,13 +187,13 @@ class LocalLearner:
 
         model: as which it was saved. apart: a second object answers, whatever the learner is.
         """
-        session, before = self.session, _generators()
+        session, before = self.session, generator_states()
         measures, passes = dict(session.step.measures), session.step.passes
         with ExitStack() as stack:
-            stack.callback(_put_back, before)
+            stack.callback(restore_generators, before)
             if apart or self.is_apart:
                 stack.enter_context(session.replaced(self._second(model)))
-                _put_back(before)
+                restore_generators(before)
                 yield
             else:
                 most, plugins = bytes_within(self.spent.seconds), [module.plugin for module in session.modules]
@@ -192,6 +207,7 @@ class LocalLearner:
         session, context = self.session, self._context(asked)
         if asked.question is None:
             context["generation"] = asked.replies_by
+            self._last = asked if asked.adapt is None else None
         x = presented(asked.x, self._request.threads)
         if asked.tried:
             start_generators(session.seed, "tried")
@@ -284,6 +300,7 @@ class LocalLearner:
             modules=len(plugins),
             who=session.who,
             unscored=self._unscored(),
+            **self._size.numbers,
         )
 
     def _unscored(self) -> str:
@@ -296,25 +313,6 @@ class LocalLearner:
                 if why := why or question.lacks(self.session.module("basemodel").plugin):
                     return f"no {question.may_lack}: {why}"
         return ""
-
-
-def _generators() -> tuple[Any, ...]:
-    """The state of the global random generators."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return random.getstate(), np.random.get_state(), None, ()
-    cards = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else ()
-    return random.getstate(), np.random.get_state(), torch.get_rng_state(), cards
-
-
-def _put_back(state: tuple[Any, ...]) -> None:
-    random.setstate(state[0])
-    np.random.set_state(state[1])
-    torch = sys.modules.get("torch")
-    if torch is not None and state[2] is not None:
-        torch.set_rng_state(state[2])
-        if state[3]:
-            torch.cuda.set_rng_state_all(state[3])
 
 
 def _prepare_process(request: CaseRequest) -> str:

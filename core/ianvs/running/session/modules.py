@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ianvs.base.errors import ExamRuleError, PluginError, closest
-from ianvs.base.seeding import stream_seed
 from ianvs.base.types import Measure, TestCase
 from ianvs.config.contracts import surroundings
 from ianvs.config.spec import AlgorithmSpec
@@ -24,23 +19,8 @@ from ianvs.plugins.signature import named_arguments
 from ianvs.processes.interpreters.author_object import load_in
 from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.running.planning.named_files import located
+from ianvs.running.session.generators import start_generators
 from ianvs.store import StoredModule
-
-
-def start_generators(seed: int, purpose: str, number: int = 0) -> None:
-    """Let the global random generators begin the stream of this purpose and number.
-
-    It is done for every use of them, so that a resumed case draws the same numbers.
-    """
-    seed = stream_seed(seed, number, purpose)
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # plugins may use the legacy generator
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        # torch.manual_seed() would note a stack trace for each kind of accelerator that is not in use: 0.3 ms.
-        torch.default_generator.manual_seed(seed)
-        if torch.cuda.is_initialized():
-            torch.cuda.manual_seed_all(seed)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,9 @@ from ianvs.plugins.signature import Late
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.asked_stream import asked_chunks
 from ianvs.running.session.feed import ALL, Chunk, Handout, Share
+from ianvs.running.session.generators import start_generators
 from ianvs.running.session.measure import synchronise
-from ianvs.running.session.modules import AuthorsModule, Modules, Taught, start_generators
+from ianvs.running.session.modules import AuthorsModule, Modules, Taught
 from ianvs.running.session.stream_keeper import StreamKeeper
 
 _PERIOD = 0.1  # seconds between two reports of progress

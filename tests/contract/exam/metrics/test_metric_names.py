@@ -9,6 +9,7 @@ import pytest
 
 from ianvs.base.errors import Location
 from ianvs.config.spec import MetricSpec
+from ianvs.exam.metrics.metric_names import ALIASES, folded
 from ianvs.exam.metrics.registry import find, metrics, names, resolve, suggest
 from ianvs.exam.metrics.table import describe, legend
 from tests.errors import errors_of
@@ -18,6 +19,7 @@ LOWER_IS_BETTER = {
     "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds", "build_seconds", "save_seconds",
     "measure_seconds", "case_seconds",
     "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb",
+    "memory_bytes", "parameters", "trainable_parameters", "FLOPs", "inference_ms",
     "samples_transfer_ratio", "samples_transfer_share", "FPR95", "latency_ms", "latency_p95_ms", "uploaded_bytes",
     "downloaded_bytes", "forget_rate", "perplexity", "lca_height", "mistake_severity", "tree_distance",
     "hamming_loss", "MSE", "RMSE", "MAE", "FPP", "stale_rate", "stream_seconds", "stream_cpu_seconds",
@@ -55,6 +57,22 @@ def test_other_names_of_a_definition_find_it(alias, name):
     assert find(alias).name == name
 
 
+def test_names_of_papers_find_one_metric_each():
+    own = {name for metric in metrics() for name in (metric.name, *metric.aliases)}
+    assert not own & set(ALIASES)
+    assert len({folded(alias) for alias in ALIASES}) == len(ALIASES)
+    for alias, (target, source) in ALIASES.items():
+        assert find(alias).name == find(alias.upper().replace("_", " ")).name == target
+        assert source
+    assert find("FWT_GEM").name != find("FWT_Wang").name
+
+
+def test_the_documentation_has_every_name_of_papers():
+    text = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text()
+    rows = [line for line in text.splitlines() if line.count("|") == 4 and line.startswith("| `")]
+    assert rows == [f"| `{alias}` | `{target}` | {source} |" for alias, (target, source) in ALIASES.items()]
+
+
 def test_lookup_is_exact():
     assert find("miou") is None
     assert find("bwt") is None
@@ -67,7 +85,15 @@ def test_bwt_and_fwt_mean_lopez_paz_and_ranzato():
 
 @pytest.mark.parametrize(
     ("typo", "name"),
-    [("miou", "mIoU"), ("ACCURACY", "accuracy"), ("bwt", "BWT"), ("Acc", "acc"), ("trian_seconds", "train_seconds")],
+    [
+        ("miou", "mIoU"),
+        ("ACCURACY", "accuracy"),
+        ("bwt", "BWT"),
+        ("Acc", "acc"),
+        ("trian_seconds", "train_seconds"),
+        ("avrage accuracy", "average_accuracy"),
+        ("forgeting", "forgetting"),
+    ],
 )
 def test_a_near_name_is_suggested(typo, name):
     assert f"'{name}'" in suggest(typo)

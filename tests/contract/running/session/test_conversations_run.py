@@ -94,7 +94,7 @@ def case_of(path):
 def test_what_was_taught_last_is_remembered_and_the_year_before_forgotten(tmp_path):
     case = case_of(run(tmp_path))
     np.testing.assert_allclose(case.matrices["EM"].values, [[0, 0], [1, 1 / 3], [1 / 3, 1]])
-    assert case.metrics["BWT of EM"] == pytest.approx(1 / 3 - 1)
+    assert case.metrics["BWT"] == pytest.approx(1 / 3 - 1)
     parts = case.details["EM"][2][0]  # of 2022 after 2023
     assert parts == {
         "reply_exact_match": pytest.approx(1 / 3),

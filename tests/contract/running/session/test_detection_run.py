@@ -108,8 +108,8 @@ def test_the_worked_score_matrix_of_classes_that_arrive(result: Any) -> None:
     np.testing.assert_allclose(values[1:], ARRIVAL["R_classes"], rtol=0, atol=1e-9)
     assert values[0].tolist() == [0, 0, 0]
     assert result.metrics["AP"] == pytest.approx(ARRIVAL["AA"][-1], rel=0, abs=1e-9)
-    assert result.metrics["BWT of AP"] == pytest.approx(ARRIVAL["BWT"], rel=0, abs=1e-9)
-    assert result.metrics["FPP of AP"] == pytest.approx(ARRIVAL["FPP_of_first_group"], rel=0, abs=1e-9)
+    assert result.metrics["BWT"] == pytest.approx(ARRIVAL["BWT"], rel=0, abs=1e-9)
+    assert result.metrics["FPP"] == pytest.approx(ARRIVAL["FPP_of_first_group"], rel=0, abs=1e-9)
     seen = result.matrices["AP_seen"].values[1:, 0]
     np.testing.assert_allclose(seen, ARRIVAL["AP_of_all_seen"], rtol=0, atol=1e-9)
     assert [result.metrics[name] for name in ("AP_seen", "AP_old", "AP_new")] == pytest.approx(

@@ -99,7 +99,7 @@ def test_scores_are_sums_over_the_tokens_of_a_test_set_and_matrices_are_made_of_
     expected = np.array([[0, 0], [1, 3 / 9], [3 / 10, 1]])
     assert case.matrices["reply_token_accuracy"].values == pytest.approx(expected)
     assert case.matrices["perplexity"].values == pytest.approx(2 ** (1 - expected))
-    assert case.metrics["CN_Avg_ACC of reply_token_accuracy"] == pytest.approx((0.3 + 1) / 2)
+    assert case.metrics["CN_Avg_ACC"] == pytest.approx((0.3 + 1) / 2)
     assert case.metrics["CN_Forgetting of perplexity"] == pytest.approx(2**0.7 - 1)
     parts = case.details["reply_token_accuracy"][2][0]  # of 2022 after 2023
     assert parts == {"reply_token_accuracy": 0.3, "topic city": 0, "topic sums": 1}

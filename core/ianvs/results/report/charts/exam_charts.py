@@ -71,7 +71,7 @@ def exam_charts(
         if kind == "how sure":
             yield from _how_sure(f"{key}i", leaderboard, exam, rows)
         elif kind == "learning":
-            curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(whole))
+            curves = (learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(whole))
             yield from (one for one in curves if one)
         elif kind == "training":
             yield from _told(f"{key}t", exam, rows, training)
@@ -97,7 +97,7 @@ def exam_charts(
     )
 
 
-def _learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Picture | None:
+def learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Picture | None:
     score = next(iter(scores.values())).score
     title = f"Learning: {score} after each round"
     svg = curve_chart(key, rows, scores, title)

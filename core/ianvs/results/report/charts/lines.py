@@ -45,7 +45,7 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     names = next(score.rounds for _, score in lines if len(score.learned) == count)
     named = count * max(map(len, names)) <= _ACROSS  # else they would run into each other
     labels = list(names) if named else [str(k + 1) for k in range(count)]
-    scale, unit = _heights([(score.learned, score.spread) for _, score in lines])
+    scale, unit = share_scale([(score.learned, score.spread) for _, score in lines])
     frame = Frame(ordinal_scale(labels), scale, width=620)
     drawn = []
     for one, score in lines:
@@ -54,7 +54,7 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
         if len(mean) == 1:  # it learned everything at once: a level beside the others, which learn in several rounds
             places = [0.0, round(frame.x.high - 0.35, 6)]
             mean, spread, told = mean.repeat(2), spread.repeat(2), told * 2
-        drawn.append(_line(frame, one, places, mean, spread, unit, told, len(lines) <= _BANDED))
+        drawn.append(line_with_band(frame, one, places, mean, spread, unit, told, len(lines) <= _BANDED))
     about = f"{len(lines)} lines over {count} rounds. The table below the picture holds their numbers."
     y_name = f"mean {lines[0][1].score} on what was taught so far"
     return figure(
@@ -83,7 +83,7 @@ def stream_chart(
     shown = [(one, lines[one.key]) for one in rows if one.key in lines]
     if max((len(line.samples) for _, line in shown), default=0) < 2:
         return Markup("")
-    scale, unit = _heights([(line.mean, line.spread) for _, line in shown])
+    scale, unit = share_scale([(line.mean, line.spread) for _, line in shown])
     frame = Frame(nice_scale([0.0, *(float(at) for _, line in shown for at in line.samples)]), scale, width=620)
     foot = frame.top + frame.height
     upright = [
@@ -93,7 +93,7 @@ def stream_chart(
     for one, line in shown:
         told = [f"{at:.4g}" for at in line.samples.tolist()]
         drawn.append(
-            _line(frame, one, line.samples.tolist(), line.mean, line.spread, unit, told, len(shown) <= _BANDED)
+            line_with_band(frame, one, line.samples.tolist(), line.mean, line.spread, unit, told, len(shown) <= _BANDED)
         )
     about = f"{len(shown)} lines. Upright lines are ends of rounds."
     axes = frame.drawn(across, fit(score, 60))
@@ -110,15 +110,15 @@ def stream_chart(
     )
 
 
-def _heights(lines: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[Scale, bool]:
-    """The scale of lines with their spread, and whether all of it are shares, which are shown from 0 to 1."""
+def share_scale(lines: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[Scale, bool]:
+    """The scale of lines (means, spreads), and whether all of them are shares, which are shown from 0 to 1."""
     known = [value for mean, _ in lines for value in mean if not np.isnan(value)]
     if known and min(known) >= 0 and max(known) <= 1:
         return nice_scale([0, 1], unit=True), True
     return nice_scale(value for mean, spread in lines for value in (*(mean - spread), *(mean + spread))), False
 
 
-def _line(
+def line_with_band(
     frame: Frame,
     one: ShownRow,
     places: Sequence[float],
@@ -126,7 +126,7 @@ def _line(
     spread: NDArray[np.float64],
     unit: bool,
     told: Sequence[str],
-    banded: bool,
+    banded: bool = True,
 ) -> Markup:
     """told: which place each is, for the pointer. banded: with its spread and marks at all places."""
     low, high = mean - spread, mean + spread

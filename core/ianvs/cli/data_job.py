@@ -1,0 +1,194 @@
+"""`ianvs new job NAME --data PATH`: look at data, say what they are, and write the files of a job over them."""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ianvs.base.errors import ConfigError, IanvsError, one_line, shown_path
+from ianvs.base.package import JOB_FILE
+from ianvs.cli.beginning import from_template
+from ianvs.config import load_job
+from ianvs.exam.data import SourceError
+from ianvs.exam.data.csv_headers import yaml_list
+from ianvs.exam.data.folders import domain_folders
+from ianvs.exam.data.listing import Listing
+from ianvs.exam.data.sources import read_parts
+
+_MOST_OPENED = 200  # pictures whose sizes are looked at
+_LARGE = 64  # pixels from which on the template's network wants smaller pictures
+_TESTENV = "testenv.yaml"
+
+
+@dataclass(frozen=True)
+class DataJob:
+    """The files of a job by name, and what the data are, in lines."""
+
+    files: Mapping[str, str]
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Data that could be read. keys: of the dataset in a testenv, as YAML."""
+
+    keys: Mapping[str, str]
+    train: Listing
+    test: Listing
+
+
+def data_job(data: Path, name: str, folder: Path) -> DataJob:
+    """Look at `data`: a folder or a file.
+
+    Args:
+        data: As the user wrote it, relative to the working directory.
+        name: Of the job.
+        folder: Where its files go, as the user wrote it.
+
+    Raises:
+        IanvsError: If nothing is there, or no form of data fits.
+    """
+    if not data.exists():
+        raise IanvsError(f"there is no file or folder {shown_path(data)}.", code="missing-file")
+    files = from_template("job", name, str(folder))
+    found = _read(data, name, files)
+    if found.train.label_form != "class":
+        raise IanvsError(
+            f"the labels of {shown_path(data)} are no classes. Such a job begins with a copy of one that ships: "
+            "`ianvs list jobs`, and `ianvs new job NAME --from JOB`; docs/data_types.md has the keys of the dataset.",
+            code="invalid-labels",
+        )
+    where = os.path.relpath(data.absolute(), folder.absolute())
+    facts = tuple(_facts(data, found))
+    files[_TESTENV] = _testenv(found, where, facts)
+    rest = files[JOB_FILE].partition("\n")[2]
+    files[JOB_FILE] = f"# Three methods on the data of {shown_path(data)}, each with three seeds.\n{rest}"
+    return DataJob(files, facts)
+
+
+def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
+    """The first form in which the data can be read. Raises the error of the last one."""
+    error: Exception | None = None
+    for keys in _forms(data.absolute()):
+        try:
+            train, test = _parts(keys, name, files)
+        except (ConfigError, SourceError) as failed:
+            error = failed
+            continue
+        if "test_data" in keys and set(train.ids.tolist()) & set(test.ids.tolist()):
+            continue  # there is no split in it: both parts are all of it
+        return _Found(keys, train, test)
+    if isinstance(error, SourceError):
+        raise ConfigError(error.problems) from None
+    assert error is not None
+    raise error
+
+
+def _forms(data: Path) -> Iterator[dict[str, str]]:
+    """Keys of a dataset under which such data may be read, the most telling ones first."""
+    quoted = yaml_list([str(data)])[1:-1]
+    if data.is_file():
+        yield {"train_data": quoted, "test_data": quoted}
+        yield {"train_data": quoted, "test_share": "0.2"}
+        return
+    children = sorted(path for path in data.iterdir() if not path.name.startswith("."))
+    if {"train", "test"} <= {path.stem for path in children}:
+        yield {"root": quoted}
+    if domains := domain_folders(data):
+        yield {"train_data": quoted, "test_share": "0.2", "using": yaml_list(domains)}
+    yield {"train_data": quoted, "test_share": "0.2"}
+    if len(children) == 1 and children[0].is_file():
+        yield from _forms(children[0])
+
+
+def _parts(keys: Mapping[str, str], name: str, files: Mapping[str, str]) -> tuple[Listing, Listing]:
+    lines = "".join(f"    {key}: {value}\n" for key, value in keys.items())
+    testenv = (
+        f"testenv:\n  dataset:\n{lines}  scenario: {{name: instance-incremental, rounds: 1}}\n  metrics: [accuracy]\n"
+    )
+    with tempfile.TemporaryDirectory(prefix="ianvs-") as folder:
+        for file, text in {**files, _TESTENV: testenv}.items():
+            (Path(folder) / file).write_text(text, encoding="utf-8")
+        job = Path(folder) / JOB_FILE
+        job.write_text(job.read_text(encoding="utf-8").replace("- BWT: descend", ""), encoding="utf-8")
+        return read_parts(load_job(job).testenvs[0].dataset)
+
+
+def _facts(data: Path, found: _Found) -> Iterator[str]:
+    train, test = found.train, found.test
+    counts = Counter(train.labels.tolist())
+    few, many = min(counts.values()), max(counts.values())
+    each = f"{few} training samples each" if few == many else f"{few} to {many} training samples each"
+    yield f"{shown_path(data)}: {len(train.labels)} training and {len(test.labels)} test samples, {_split(found)}"
+    yield f"{len(counts)} classes: {one_line(sorted(map(str, counts)), 8)}; {each}"
+    if "using" in found.keys:
+        yield f"domains: {found.keys['using'][1:-1]}"
+    if (sizes := _sizes(train)) is not None:
+        yield f"pictures of {_shown(*sizes)}"
+    untested = sorted(set(counts) - set(test.labels.tolist()))
+    if untested:
+        yield f"no test samples: {one_line(untested, 8)}"
+
+
+def _split(found: _Found) -> str:
+    if "test_share" in found.keys:
+        return "the test part drawn from them (test_share)"
+    return "by the split that the data have"
+
+
+def _sizes(listing: Listing) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """The smallest and the largest (height, width); None of samples that are no picture files."""
+    from PIL import Image
+
+    if listing.form != "files":
+        return None
+    every = max(1, len(listing.x) // _MOST_OPENED)
+    sizes = set()
+    for path in listing.x[::every]:
+        try:
+            with Image.open(path) as picture:
+                sizes.add((picture.height, picture.width))
+        except OSError:  # `validate` says what is wrong with it
+            continue
+    return (min(sizes), max(sizes)) if sizes else None
+
+
+def _shown(low: tuple[int, int], high: tuple[int, int]) -> str:
+    low_text, high_text = (f"{height} x {width}" for height, width in (low, high))
+    return low_text if low == high else f"{low_text} to {high_text} pixels (height x width)"
+
+
+def _testenv(found: _Found, where: str, facts: tuple[str, ...]) -> str:
+    """The text of the testenv, with a comment for each choice."""
+    comments = {
+        "root": "folder with the parts train and test",
+        "train_data": "the data",
+        "test_data": "the same: each sample is of the part that the data say",
+        "test_share": "share of each class that becomes the test part; with `test_data: PATH` in its place it is given",
+        "using": "the folders that are domains; their folders are the classes",
+    }
+    path = yaml_list([where])[1:-1]
+    lines = [*(f"# {fact}" for fact in facts), "testenv:", "  dataset:"]
+    for key, value in found.keys.items():
+        lines.append(f"    {key}: {path if key in ('root', 'train_data', 'test_data') else value}   # {comments[key]}")
+    sizes = _sizes(found.train)
+    if sizes is not None and (sizes[0] != sizes[1] or max(sizes[1]) > _LARGE):
+        lines.append(f"    image_size: {_LARGE}   # to which pictures are resized; larger: better and slower")
+    classes = len(set(found.train.labels.tolist()))
+    name, rounds, why = "class-incremental", 0, "new classes in each round; `ianvs list scenarios`"
+    if "using" in found.keys:
+        name, why = "domain-incremental", "a domain in each round; `ianvs list scenarios`"
+    elif classes < 3:
+        name, rounds, why = (
+            "instance-incremental",
+            4,
+            "the samples in parts: rounds of classes need three or more",
+        )
+    else:
+        rounds = classes if classes == 3 else min(5, classes // 2)
+    lines += ["  scenario:", f"    name: {name}   # {why}"]
+    lines += [f"    rounds: {rounds}"] if rounds else []
+    lines += ["  metrics:   # `ianvs list metrics`", "    - accuracy", "    - BWT"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,74 @@
+"""Names of metrics in papers and in other libraries, and what they are called here."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_SURVEY = "Wang et al. 2024, arXiv 2302.00487 (survey)"
+_CHAUDHRY = "Chaudhry et al. 2018, arXiv 1801.10112"
+_GEM = "Lopez-Paz & Ranzato 2017, arXiv 1706.08840 (GEM)"
+_ICARL = "Rebuffi et al. 2017, arXiv 1611.07725 (iCaRL)"
+_FACIL = "Masana et al. 2022, arXiv 2010.15277 (FACIL)"
+_AVALANCHE = "Lomonaco et al. 2021, arXiv 2104.00405 (Avalanche)"
+_MAMMOTH = "Buzzega et al. 2020, arXiv 2004.07211 (Mammoth)"
+
+ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "average_accuracy": ("AA", f"{_GEM}, ACC; {_SURVEY}"),
+        "final_accuracy": ("AA", f"{_GEM}, ACC"),
+        "last_accuracy": ("AA", _ICARL),
+        "A_T": ("AA", _CHAUDHRY),
+        "average_incremental_accuracy": ("AIA", f"{_ICARL}; {_SURVEY}"),
+        "incremental_accuracy": ("AIA", _FACIL),
+        "A_bar": ("AIA", "Douillard et al. 2020, arXiv 2004.13513 (PODNet)"),
+        "forgetting": ("FM_restricted", f"{_CHAUDHRY}; {_SURVEY}"),
+        "forgetting_measure": ("FM_restricted", f"{_CHAUDHRY}; {_SURVEY}"),
+        "average_forgetting": ("FM_restricted", _CHAUDHRY),
+        "F_T": ("FM_restricted", _CHAUDHRY),
+        "stream_forgetting": ("CIA_forgetting_diag", f"{_AVALANCHE}, StreamForgetting"),
+        "backward_transfer": ("BWT", _GEM),
+        "stream_bwt": ("BWT", f"{_AVALANCHE}, StreamBWT"),
+        "forward_transfer": ("FWT", _GEM),
+        "FWT_GEM": ("FWT", _GEM),
+        "FWT_Wang": ("FWT_survey", _SURVEY),
+        "intransigence": ("IM", _CHAUDHRY),
+        "intransigence_measure": ("IM", f"{_CHAUDHRY}; {_SURVEY}"),
+        "plasticity": ("learning_accuracy", "Riemer et al. 2019, arXiv 1810.11910 (MER), LA"),
+        "average_anytime_accuracy": ("AAA", "Caccia et al. 2022, arXiv 2104.05025 (ER-ACE)"),
+        "worst_case_accuracy": ("WC_ACC", "De Lange et al. 2023, arXiv 2205.13452"),
+        "min_accuracy": ("min_ACC", "De Lange et al. 2023, arXiv 2205.13452"),
+        "top1": ("accuracy", _ICARL),
+        "top-1 accuracy": ("accuracy", _ICARL),
+        "task_il": ("task_incremental_accuracy", _MAMMOTH),
+        "macro_f1": ("f1", "van Rijsbergen 1979"),
+        "mean_iou": ("mIoU", "Everingham et al. 2015 (PASCAL VOC)"),
+        "params": ("parameters", "PyTorch"),
+        "number_of_parameters": ("parameters", "PyTorch"),
+        "parameter_count": ("parameters", "PyTorch"),
+        "buffer_bytes": ("memory_bytes", _MAMMOTH),
+        "inference_time": ("inference_ms", "ianvs"),
+    }
+)
+"""Each with the name of the metric here and the source of the alias.
+
+Case, hyphens, underscores and blanks make no difference in an alias. In the names of metrics they do: `acc` is a score,
+`ACC` is `AA`. A name of the table is never one of a metric.
+"""
+
+
+def folded(name: str) -> str:
+    """`name` without what makes no difference in an alias."""
+    return re.sub(r"[-_ ]", "", name.casefold())
+
+
+_TARGETS = {folded(alias): target for alias, (target, _) in ALIASES.items()}
+
+
+def named_by_alias(name: str) -> str:
+    """The metric that an alias of the table means; "" if it has no such alias."""
+    return _TARGETS.get(folded(name), "")
+
+
+def aliases_of(name: str) -> tuple[str, ...]:
+    """The aliases of the metric `name` in the table, without their sources."""
+    return tuple(alias for alias, (target, _) in ALIASES.items() if target == name)

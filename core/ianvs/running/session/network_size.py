@@ -1,0 +1,112 @@
+"""Size of the networks that a learner predicts with: parameters, and floating-point operations of one forward pass."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_MOST = 10_000  # objects that are searched for networks
+_HIDDEN = "Parameters and FLOPs are blank: no attribute of the plugin holds a torch.nn.Module"
+
+
+@dataclass(frozen=True)
+class NetworkSize:
+    """None is "not measured".
+
+    Attributes:
+        parameters: Of all networks that `predict` calls, each shared tensor once.
+        trainable: Those of them with `requires_grad`.
+        flops: Of predicting one sample; a multiplication and an addition are two.
+        note: Why something is missing; "" where nothing is.
+    """
+
+    parameters: int | None = None
+    trainable: int | None = None
+    flops: int | None = None
+    note: str = ""
+
+    @property
+    def numbers(self) -> dict[str, int | None]:
+        """By the names of the fields of a round's result."""
+        return {"parameters": self.parameters, "trainable_parameters": self.trainable, "flops": self.flops}
+
+
+def network_size(plugins: Iterable[object], predict_one: Callable[[], object] | None) -> NetworkSize:
+    """Measure the networks of the plugins.
+
+    Args:
+        plugins: The author's objects. What another interpreter holds can't be seen.
+        predict_one: Predicts one sample; None where that is not possible.
+
+    Returns:
+        All None where the plugins have no network of torch.
+    """
+    plugins = list(plugins)
+    torch = sys.modules.get("torch")
+    networks = [] if torch is None else _networks(plugins, torch.nn.Module)
+    if not networks:
+        uses_torch = any(_imports_torch(type(plugin)) for plugin in plugins)
+        note = (
+            "Parameters and FLOPs are blank: no attribute of the plugin holds a torch.nn.Module" if uses_torch else ""
+        )
+        return NetworkSize(note=note)
+    flops, note = None, ""
+    if predict_one is not None:
+        try:
+            called, flops = _forward(predict_one)
+        except Exception as error:
+            note = f"FLOPs are blank: predicting a single sample failed ({type(error).__name__}: {error})"
+        else:
+            networks = called or networks
+            if not called:
+                flops, note = None, "FLOPs are blank: predict() calls no torch.nn.Module"
+    parameters = {id(one): one for network in networks for one in network.parameters()}.values()
+    total = sum(one.numel() for one in parameters)
+    return NetworkSize(total, sum(one.numel() for one in parameters if one.requires_grad), flops, note)
+
+
+def _forward(predict_one: Callable[[], object]) -> tuple[list["nn.Module"], int]:
+    """Returns the modules that were called, and the number of operations."""
+    from torch.nn.modules.module import register_module_forward_pre_hook
+    from torch.utils.flop_counter import FlopCounterMode
+
+    called: dict[int, nn.Module] = {}
+
+    def note(module: "nn.Module", _: object) -> None:
+        called.setdefault(id(module), module)
+
+    hook = register_module_forward_pre_hook(note)
+    try:
+        with FlopCounterMode(display=False) as counter:
+            predict_one()
+    finally:
+        hook.remove()
+    return list(called.values()), int(counter.get_total_flops())
+
+
+def _networks(plugins: Iterable[object], network_type: type["nn.Module"]) -> list["nn.Module"]:
+    """Networks among the attributes, also in containers and in the attributes of other objects."""
+    found: list[nn.Module] = []
+    seen: set[int] = set()
+    waiting: list[Any] = list(plugins)
+    while waiting and len(seen) < _MOST:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, str | bytes | int | float | type):
+            continue
+        seen.add(id(one))
+        if isinstance(one, network_type):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one[:_MOST]
+        elif not callable(one):
+            waiting += getattr(one, "__dict__", {}).values()
+    return found
+
+
+def _imports_torch(plugin: type) -> bool:
+    return hasattr(sys.modules.get(plugin.__module__), "torch")
