@@ -71,14 +71,16 @@ class ContractResult:
     nothing was; then the case takes no rank.
 
     rounds: what each cost, from the one before training on. R: [k][j] the score `metric` on part j after round k + 1;
-    untrained: [j] before the first; None is "not evaluated". matrices: further ones, by name. measures: what the
-    numbers in `rounds` mean. test_labels: whether the plugin was given them. warnings, notes: marks of its row.
+    untrained: [j] before the first; None is "not evaluated". parts: their names; (): their numbers.
+    matrices: further ones, by name. measures: what the numbers in `rounds` mean. test_labels: whether the plugin was
+    given them. warnings, notes: marks of its row.
     """
 
     scores: Mapping[str, float | str | None]
     rounds: Sequence[RoundResult] = ()
     metric: str = ""
     R: Matrix = ()
+    parts: Sequence[str] = ()
     untrained: Sequence[float | None] | None = None
     matrices: Mapping[str, Matrix] = field(default_factory=dict)
     measures: Mapping[str, Measure] = field(default_factory=dict)
@@ -181,7 +183,7 @@ class Native(Contract):
     name = NATIVE
 
     def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
-        if job.rank.style != NATIVE:
+        if job.rank.style not in (NATIVE, "proposal"):
             message = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
             yield ValidationError(message, Location(job.file), code="invalid-choice")
 

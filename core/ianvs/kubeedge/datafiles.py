@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ianvs.base.errors import DataError, PluginError, shown_path
+from ianvs.kubeedge.domains import without_domains
 from ianvs.kubeedge.provided.datasources import (
     BaseDataSource,
     CSVDataParse,
@@ -55,20 +56,26 @@ def read(
     return source
 
 
-def absolute_index(file: str, target: Path) -> str:
+def absolute_index(file: str, target: Path, using: Sequence[str] = ()) -> str:
     """The file itself, or for a txt index with relative paths one at `target` where they are absolute.
 
     Relative means: to the folder of the index. A word that is no file there, such as a label, stays as it is; empty
-    lines stay too.
+    lines stay too. using: domains; a column of them is not written.
     """
     path = Path(file)
     if path.suffix != ".txt" or not path.is_file():
         return file
-    rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-    if all(row and os.path.isabs(row[0]) for row in rows):  # noqa: PTH117 - words, not paths yet
+    given = path.read_text(encoding="utf-8").splitlines()
+    lines = without_domains(given, using)
+    if lines == given and all(line.strip() and os.path.isabs(line.split()[0]) for line in lines):  # noqa: PTH117
         return file
-    lines = [" ".join(_absolute(word, path.parent, i == 0) for i, word in enumerate(row)) for row in rows]
-    write_atomic(target, "".join(f"{line}\n" for line in lines).encode())
+    return write_index(lines, path.parent, target)
+
+
+def write_index(lines: Sequence[str], folder: Path, target: Path) -> str:
+    """Write lines of an index in `folder` to `target`, with absolute paths; the path of `target`."""
+    rows = [" ".join(_absolute(word, folder, i == 0) for i, word in enumerate(line.split())) for line in lines]
+    write_atomic(target, "".join(f"{row}\n" for row in rows).encode())
     return str(target)
 
 
@@ -91,7 +98,7 @@ def true_labels(file: str, label: str | None) -> object:
 # How Ianvs cuts a training file into rounds. Lines keep their order; nothing is shuffled.
 
 
-def _parts(lines: Sequence[str], n: int, size: int | None = None) -> list[list[str]]:
+def parts_of(lines: Sequence[str], n: int, size: int | None = None) -> list[list[str]]:
     """n parts of `size` lines, by default `len // n`; the last has the remainder too."""
     size = len(lines) // n if size is None else size
     ends = [*(size * i for i in range(1, n)), len(lines)]
@@ -113,7 +120,7 @@ def split(lines: Sequence[str], method: SplittingMethod, ratio: float, n: int) -
     if method == "hard-example_splitting":
         half, first = len(lines) // 2, int(len(lines) * ratio / 2)
         before = {0: (list(lines[:first]), list(lines[first:half]))}
-        parts = _parts(lines[half:], n, len(lines) // (2 * n))
+        parts = parts_of(lines[half:], n, len(lines) // (2 * n))
     elif method == "city_splitting":
         if n < 2:
             raise PluginError(
@@ -121,20 +128,27 @@ def split(lines: Sequence[str], method: SplittingMethod, ratio: float, n: int) -
                 code="invalid-option",
             )
         real = next((i for i, line in enumerate(lines) if _SIMULATED not in line), 0)
-        parts = [list(lines[:real]), *_parts(lines[real:], n - 1)]
+        parts = [list(lines[:real]), *parts_of(lines[real:], n - 1)]
     else:
         if method == "fwt_splitting":
             before = {0: (list(lines[:1]), list(lines[:1]))}
-        parts = _parts(lines, n)
+        parts = parts_of(lines, n)
     return {**before, **{i: _cut(part, ratio) for i, part in enumerate(parts, 1)}}
 
 
 def write_pairs(
-    file: str, folder: Path, kinds: tuple[str, str], method: SplittingMethod, ratio: float, n: int
+    file: str,
+    folder: Path,
+    kinds: tuple[str, str],
+    method: SplittingMethod,
+    ratio: float,
+    n: int,
+    rounds: Sequence[Sequence[str]] = (),
 ) -> list[tuple[str, str]]:
     """The files of the pairs below `folder`, named KIND-NUMBER.SUFFIX, in their order.
 
-    A csv file's first line is repeated in each. Raises DataError for a file that can't be split.
+    A csv file's first line is repeated in each. rounds: the lines of each round, where `method` does not cut them.
+    Raises DataError for a file that can't be split.
     """
     path = Path(file)
     if path.suffix not in (".txt", ".jsonl", ".csv"):
@@ -144,7 +158,8 @@ def write_pairs(
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     header = lines[:1] if path.suffix == ".csv" else []
     files = []
-    for number, pair in split(lines[len(header) :], method, ratio, n).items():
+    given = {i: _cut(part, ratio) for i, part in enumerate(rounds, 1)}
+    for number, pair in (given or split(lines[len(header) :], method, ratio, n)).items():
         train, evaluation = (folder / f"{kind}-{number}{path.suffix}" for kind in kinds)
         for target, part in zip((train, evaluation), pair, strict=True):
             write_atomic(target, "".join(f"{line}\n" for line in [*header, *part]).encode())

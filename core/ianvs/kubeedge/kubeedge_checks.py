@@ -96,6 +96,8 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Validation
             "there is none. Add one (IBT and Threshold need no url), or take paradigm_type singletasklearning."
         )
         yield ValidationError(message, algorithm.places.get("modules", algorithm.place), code="missing-module")
+    if exam.dataset.using:
+        yield from _domain_problems(algorithm, exam)
     place = metric.place or exam.places.get("model_eval", exam.place)
     lifelong = paradigm == "lifelonglearning"
     lacking = [kind for kind in MULTI_INFERENCE_MODULES if kind not in types]
@@ -118,6 +120,39 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Validation
         yield ValidationError(
             message, algorithm.places.get("lifelong_learning_data_setting", algorithm.place), code="unfit-module"
         )
+
+
+def _domain_problems(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[ValidationError]:
+    """Whether the index files have the domains of `using`, and the job a round for each."""
+    from ianvs.kubeedge.domains import domain_lines
+
+    using, data = tuple(exam.dataset.using), exam.dataset
+    place = data.places.get("using", data.place)
+    if algorithm.paradigm.name != "incrementallearning":
+        message = f"`using` only fills the column Dataset: {algorithm.paradigm.name} has no round for each domain."
+        yield ValidationError(message, place, warning=True, code="doubtful-data")
+        return
+    method = algorithm.split.splitting_method if algorithm.split is not None else "default"
+    if method != "default":
+        message = (
+            f"each domain of `using` is a round, so splitting_method is default; found {method}. Keep one of them."
+        )
+        yield ValidationError(message, place, code="conflicting-keys")
+    seen = {}
+    for source in (source for source in (*data.train[:1], *data.test[:1]) if source.path.is_file()):
+        lines = source.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        seen[source.path] = {name for name, part in domain_lines(lines, using).items() if part}
+    if not any(seen.values()):
+        message = (
+            f"no line of the index files names a domain of `using`, by a third column or a folder: both are cut into "
+            f"{len(using)} parts of equal size in the order of their lines."
+        )
+        yield ValidationError(message, place, warning=True, code="doubtful-data")
+        return
+    for path, names in seen.items():
+        if absent := [name for name in using if name not in names]:
+            message = f"no line of {shown_path(path)} names the domain {one_line(absent)}. Add a third column with it."
+            yield ValidationError(message, place, code="unknown-domain")
 
 
 def import_problems(job: JobSpec) -> Iterator[ValidationError]:

@@ -10,6 +10,7 @@ from typing import Any
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
 from ianvs.kubeedge.calls import accepts, during, positionals
+from ianvs.kubeedge.domains import domain_lines
 from ianvs.kubeedge.loading import load_metric, registered
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.storing import Snapshot
@@ -95,16 +96,31 @@ class Case:
             raise PluginError(
                 f"testenv: dataset has no {which} file, such as {which}_index or {which}_data.", code="missing-data"
             )
-        return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
+        return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt", self.work.using)
+
+    def domain_files(self, which: str) -> dict[str, str]:
+        """An index of each domain that `using` names, cut from the "train" or "test" file.
+
+        Where no line names a domain, they are parts of equal size in the order of the file.
+        """
+        file, using = Path(str(self.work.train if which == "train" else self.work.test)), self.work.using
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        parts = domain_lines(lines, using) or dict(zip(using, datafiles.parts_of(lines, len(using)), strict=True))
+        targets = {name: self.root / "dataset" / f"{which}_domain-{i}.txt" for i, name in enumerate(using, 1)}
+        return {name: datafiles.write_index(parts[name], file.parent, target) for name, target in targets.items()}
 
     def source(self, file: str, data_type: str, func: Callable[[str], object] | None = None) -> BaseDataSource:
         return datafiles.read(file, data_type, self.work.label, func)
 
-    def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:
+    def pairs(self, kinds: tuple[str, str], n: int, *, by_domain: bool = False) -> list[tuple[str, str]]:
+        """Files for training and evaluation of each round. by_domain: a round is a domain, where `using` names some."""
         split = self.work.algorithm.data_setting(self.work.paradigm)
         assert split is not None  # of the paradigms that ask
-        folder = self.root / "dataset"
-        return datafiles.write_pairs(self.data("train"), folder, kinds, split.splitting_method, split.train_ratio, n)
+        files = self.domain_files("train").values() if by_domain and self.work.using else ()
+        rounds = [Path(file).read_text(encoding="utf-8").splitlines() for file in files]
+        return datafiles.write_pairs(
+            self.data("train"), self.root / "dataset", kinds, split.splitting_method, split.train_ratio, n, rounds
+        )
 
     def folder(self, *parts: str | int) -> str:
         """A folder below W/output, made if it is not there."""

@@ -16,12 +16,13 @@ class PluginFiles(Source):
     """The files that a testenv of KubeEdge Ianvs names, as a dataset."""
 
     summary = "The files of a testenv, which plugins of `contract: ianvs` get as they are."
-    takes = ("train", "test", "label")
+    takes = ("train", "test", "label", "using")
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Hash of the index files and of all files that they name. Reads each once, ever, while it stays the same."""
         facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
-        return digest_of({"label": spec.label, **facts})
+        domains = {"using": list(spec.using)} if spec.using else {}
+        return digest_of({"label": spec.label, **domains, **facts})
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
         raise DataError(

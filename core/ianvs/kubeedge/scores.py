@@ -21,6 +21,7 @@ from ianvs.kubeedge.work import Work, trains
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
 Value = float | str | None
+_REMEDY = " Let `using` in the testenv's dataset name the domains."
 Matrix = list[list[float | None]]  # [k][j]; None: not evaluated
 
 _MEASURES = {
@@ -84,9 +85,10 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
     exact: dict[str, object] = {metric.name: values.get(metric.name) for metric in metrics}
     for metric in ours:
-        wanted.update({name: values[name] for name in (metric.name, f"Ianvs_{metric.name}") if name in values})
+        wanted.update({name: values[name] for name in (metric.name, f"GEM_{metric.name}") if name in values})
         if not matrices if metric.name == "MATRIX" else values[metric.name] is None:
-            warnings.append(f"{outcome['paradigm']} gave no {metric.name} in this case: its cell is empty.")
+            remedy = _REMEDY if outcome["paradigm"] == "incrementallearning" and metric.name in ("BWT", "FWT") else ""
+            warnings.append(f"{outcome['paradigm']} gave no {metric.name} in this case: its cell is empty.{remedy}")
     theirs = [metric for metric in metrics if metric not in ours]
     if theirs:
         prepare(work)
@@ -121,7 +123,8 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
         test_labels=outcome["handed_test_labels"],
         warnings=warnings,
         notes=outcome["notes"],
-        dataset="",
+        dataset=" ".join(work.using),
+        parts=work.using,
         trained=not trains(work) or any("train" in phases for phases in outcome["seconds"].values()),
     )
 
@@ -144,28 +147,35 @@ def _shown(value: object) -> Value:
 def _system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, Matrix]]:
     """All metrics that need no label and no result: values by column, and the matrices after round 1 and later.
 
-    Of BWT and FWT there are two columns, by the field's and by Ianvs's formula.
+    BWT and FWT are Ianvs's functions; GEM_BWT and GEM_FWT are those of the literature.
     """
     record, forget = outcome["samples_transfer_ratio"], outcome["forget_rate"]
     answered, sent = sum(count for count, _ in record or ()), sum(count for _, count in record or ())
     average = (outcome["task_avg_acc"] or {}).get("accuracy")
     values: dict[str, Value] = {
         "samples_transfer_ratio": None if record is None else round(sent / (answered + 1), 4),
-        **_transfer(outcome["R"], outcome["untrained"], "BWT", "FWT"),
-        **_ianvs_transfer(numbers_of((outcome["MATRIX"] or {}).get("all"))),
+        **_literature(outcome["R"], outcome["untrained"]),
+        **_ianvs_transfer(_rows(outcome)),
         "task_avg_acc": None if average is None else round(average, 3),
         "forget_rate": round(sum(forget) / len(forget), 3) if forget else None,
     }
     return values, {key: numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()}
 
 
-def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names: str) -> dict[str, Value]:
-    """Metrics over the score matrix by their names, each None where a number that it reads is missing."""
-    values: dict[str, Value] = dict.fromkeys(names)
+def _rows(outcome: Mapping[str, Any]) -> Matrix:
+    """The scores before round 1 and after each round; [] if the paradigm has none."""
+    if outcome["MATRIX"]:
+        return numbers_of(outcome["MATRIX"].get("all"))
+    return [outcome["untrained"], *outcome["R"]] if outcome["R"] and outcome["untrained"] else []
+
+
+def _literature(R: Matrix | None, untrained: Sequence[float | None] | None) -> dict[str, Value]:
+    """GEM_BWT and GEM_FWT, each None where a number that it reads is missing."""
+    values: dict[str, Value] = {"GEM_BWT": None, "GEM_FWT": None}
     if R and all(len(row) == len(R) for row in R):
         first = None if untrained is None else np.array(untrained, dtype=float)
         matrix = ScoreMatrix.of(np.array(R, dtype=float), first)
-        for name in names:
+        for name in values:
             metric = find(name)
             if metric.level == "matrix" and metric.function is not None:
                 values[name] = number(metric.function(matrix))
@@ -174,4 +184,4 @@ def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names
 
 def _ianvs_transfer(M: Matrix) -> dict[str, Value]:
     """By Ianvs's formulas, which need T + 1 rows of T numbers; else None."""
-    return {f"Ianvs_{name}": None if any(None in row for row in M) else value for name, value in transfer(M).items()}
+    return {name: None if any(None in row for row in M) else value for name, value in transfer(M).items()}

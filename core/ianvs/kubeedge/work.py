@@ -33,6 +33,7 @@ class Work:
     train: str | None = None  # index, jsonl, json, csv or metadata.json
     test: str | None = None
     label: str | None = None  # column of the label in a csv file
+    using: tuple[str, ...] = ()  # the domains of the samples
     algorithm: AlgorithmSettings = field(default_factory=AlgorithmSettings)
     exam: ExamSettings = field(default_factory=ExamSettings)
     cwd: str | None = None  # None: `folder`; else it is on sys.path, too, as PYTHONPATH would be
@@ -76,6 +77,7 @@ def work_of(case: ContractCase) -> Work:
         train=str(data.train[0].path) if data.train else None,
         test=str(data.test[0].path) if data.test else None,
         label=data.label,
+        using=tuple(data.using),
         algorithm=algorithm.settings,
         exam=case.testenv.settings,
         cwd=None if case.working_directory is None else str(case.working_directory),

@@ -184,7 +184,7 @@ def test_class_incremental_examines_after_each_task(tmp_path):
     assert numbers["R"] == [[1.0, None, None], [1.0, 1.0, None], [1.0, 1.0, 0.5]]
     assert numbers["forget_rate"] == [0.0, 0.0, 0.0]
     assert scores.scores["task_avg_acc"] == 0.833 and scores.scores["forget_rate"] == 0.0
-    assert scores.scores["BWT"] == 0.0 and scores.scores["accuracy"] == 5 / 6
+    assert scores.scores["GEM_BWT"] == 0.0 and scores.scores["accuracy"] == 5 / 6
     die = replace(work.modules[0], values={"die_at": 7})  # its seventh call: task 1, round 1
     killing = replace(work, folder=tmp_path / "K", modules=(die, work.modules[1]))
     killed(killing)

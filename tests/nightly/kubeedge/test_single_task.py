@@ -111,7 +111,7 @@ def test_single_task_calls_in_order_with_paths_and_words(tmp_path, another):
         "text": "{'calls': 4}",
         "task_avg_acc": 0,  # the mapping of system information is empty
         "BWT": None,
-        "Ianvs_BWT": None,
+        "GEM_BWT": None,
     }
     assert len(scores.warnings) == 2 and "BWT" in scores.warnings[0] and "MATRIX" in scores.warnings[1]
     printed("\n".join(scores.warnings))

@@ -146,7 +146,7 @@ def test_a_testenv_in_old_forms_is_read(checkout):
     [exam] = job.testenvs
     assert not job.problems  # model_metric is not read by singletasklearning
     assert [source.form for source in (*exam.dataset.train, *exam.dataset.test)] == ["txt", "jsonl"]
-    assert [metric.name for metric in exam.metrics] == ["accuracy", "BWT", "Ianvs_BWT"]
+    assert [metric.name for metric in exam.metrics] == ["accuracy", "BWT", "GEM_BWT"]
     assert (exam.settings.round, exam.settings.client_number, exam.settings.if_mode_llm) == (5, 3, True)
     assert exam.settings.model_eval.model_metric.mode is None  # the mapping is given, without one
     assert (exam.settings.model_eval.threshold, exam.settings.model_eval.operator) == (0.01, "<=")

@@ -138,7 +138,9 @@ class RankSpec(Spec):
     # An algorithm of the job that all others are compared with, seed by seed.
     baseline: Name | None = None
     select: SelectSpec | None = None  # None: every configuration is a row, ranked on all results
-    style: Literal["native", "ianvs"] = "native"  # ianvs: Ianvs's own tables, too, below rank/ianvs/
+    # ianvs: Ianvs's own tables, too, in rank/ianvs/; proposal: the report of the MDIL-SS proposal, in rank/proposal/
+    style: Literal["native", "ianvs", "proposal"] = "native"
+    selected_output_columns: _Texts = ()  # of selected_rank.csv, by their titles; (): all
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
     places: Annotated[Mapping[str, Location], NoKey] = field(
         default_factory=dict, compare=False, repr=False

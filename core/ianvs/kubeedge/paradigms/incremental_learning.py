@@ -3,13 +3,14 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.calls import Estimator
+from ianvs.kubeedge.calls import Estimator, during
+from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
@@ -26,6 +27,7 @@ def _model_name() -> str:
 @dataclass
 class _State:
     current: str  # path of the model in use
+    untrained: str = ""  # of the model before round 1; "": none was saved
     record: list[tuple[dict[Any, Any], list[tuple[str, str]]]] = field(default_factory=list)
     models: list[str] = field(default_factory=list)  # the one in use after each round
     gates: list[dict[str, object]] = field(default_factory=list)  # what was compared in each round
@@ -36,8 +38,8 @@ def run(case: Case) -> Outcome:
     case.need("hard_example_mining")
     model, initial = Estimator(case.need("basemodel")), case.work.algorithm.initial_model_url
     rounds = case.work.exam.incremental_rounds
-    pairs = case.pairs(_KINDS, rounds)[-rounds:]
-    now: _State = case.state or _State(initial)
+    pairs = case.pairs(_KINDS, rounds, by_domain=True)[-rounds:]
+    now: _State = case.state or _State(initial, untrained=initial or _untrained(case, model))
     for r in range(len(now.models) + 1, rounds + 1):
         with case.round(r):
             _round(case, model, now, pairs[r - 1], r)
@@ -45,12 +47,13 @@ def run(case: Case) -> Outcome:
         case.keep(now)
     with case.round("test"):
         now.record.append(_inference(case, model, now.current, case.data("test"), "test"))
-    test_scores = _test_scores(case, model, [initial, *now.models])
-    return Outcome(
-        result=now.record[-1][0],
-        system={"samples_transfer_ratio": now.record},
-        measures={"gates": now.gates, "test_scores": test_scores[1:], "untrained_test_score": test_scores[0]},
+    outcome = Outcome(
+        result=now.record[-1][0], system={"samples_transfer_ratio": now.record}, measures={"gates": now.gates}
     )
+    if case.work.using:
+        with case.round("domains"):
+            outcome.untrained, *outcome.R = _domain_scores(case, model, [now.untrained, *now.models])
+    return outcome
 
 
 def _round(case: Case, model: Estimator, now: _State, pair: tuple[str, str], r: int) -> None:
@@ -74,28 +77,43 @@ def _round(case: Case, model: Estimator, now: _State, pair: tuple[str, str], r: 
 def _inference(case: Case, model: Estimator, current: str, file: str, r: int | str) -> tuple[dict[Any, Any], list[Any]]:
     """All results, by sample, and for each hard one its path and that of its copy."""
     os.environ["RESULT_SAVED_URL"] = case.folder("inference", "results", r)
-    os.environ["MODEL_URL"] = current
     copies = Path(case.folder("inference", "hard_examples", r))
     mining = case.made("hard_example_mining")
     results: dict[Any, Any] = {}
     hard: list[tuple[str, str]] = []
-    # Of a folder Ianvs loads what has the default name in it, or nothing: the instance goes on as it is.
-    place = Path(current, _model_name()) if current and Path(current).is_dir() else current
-    with case.calling("basemodel", "load"):
-        model.load(str(place))
-    for sample in case.source(file, "inference").x:
-        with case.calling("basemodel", "predict"), case.timed("predict"):
-            result = model.predict([sample])
-            try:
-                results.update(result)
-            except (TypeError, ValueError):
-                message = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
-                raise PluginError(message, code="broken-contract") from None
+    _load(case, model, current)
+    for sample, result in _predictions(case, model, file):
+        results.update(result)
         with case.calling("hard_example_mining", "call"):
             chosen = mining(result)
         if chosen:
             hard.append((str(sample), _copied(Path(sample), copies)))
     return results, hard
+
+
+def _load(case: Case, model: Estimator, current: str) -> bool:
+    """Load a model as Ianvs does; whether there was a file to load.
+
+    Of a folder that is the file with the default name in it, or nothing: the instance goes on as it is.
+    """
+    os.environ["MODEL_URL"] = current
+    place = Path(current, _model_name()) if current and Path(current).is_dir() else Path(current)
+    with case.calling("basemodel", "load"):
+        model.load(str(place) if current else "")
+    return bool(current) and place.is_file()
+
+
+def _predictions(case: Case, model: Estimator, file: str) -> Iterator[tuple[object, dict[Any, Any]]]:
+    """Each sample of an index with what the model predicts of it."""
+    for sample in case.source(file, "inference").x:
+        with case.calling("basemodel", "predict"), case.timed("predict"):
+            result = model.predict([sample])
+            try:
+                outputs = dict(result)
+            except (TypeError, ValueError):
+                message = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
+                raise PluginError(message, code="broken-contract") from None
+        yield sample, outputs
 
 
 def _copied(sample: Path, folder: Path) -> str:
@@ -123,6 +141,22 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
     os.environ["MODEL_URL"], os.environ["BASE_MODEL_URL"] = str(folder), current
     with case.calling("basemodel", "train"), case.timed("train"):
         trained = model.train(case.source(file, "train"), valid_data=None)
+    return _saved(case, model, folder, trained)
+
+
+def _untrained(case: Case, model: Estimator) -> str:
+    """The path of the model as it is constructed; "" where no one asks for its scores, or it can't be saved."""
+    if not case.work.using:
+        return ""
+    try:
+        return _saved(case, model, Path(case.folder("train", 0)))
+    except PluginError as error:
+        case.note(f"There is no model before round 1, so BWT and FWT are missing: {error}")
+        return ""
+
+
+def _saved(case: Case, model: Estimator, folder: Path, trained: object = None) -> str:
+    """The path of the model that save() has written. trained: what train() returned."""
     name = _model_name()
     path = Path(tempfile.mkdtemp()) / name
     with case.calling("basemodel", "save"):
@@ -156,12 +190,21 @@ def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) ->
     return value
 
 
-def _test_scores(case: Case, model: Estimator, paths: list[str]) -> list[float | None]:
-    """Ours, not Ianvs's: the score on the test file of the model in use after each round, when all else is done."""
-    scores: dict[str, float | None] = dict.fromkeys(paths)
-    for path in filter(None, scores):  # "": there was no model
-        try:
-            scores[path] = number(_evaluated(case, model, case.source(case.data("test"), "eval"), path))
-        except PluginError as error:
-            case.note(f"The scores of single rounds on the test file are missing: {error}")
+def _domain_scores(case: Case, model: Estimator, paths: Sequence[str]) -> list[list[float | None]]:
+    """The score of each model on each domain's test set, when all else is done: not Ianvs's, so it changes nothing."""
+    scores: dict[str, list[float | None]] = {}
+    name, metric = case.metric()
+    files = case.domain_files("test").values()
+    for path in dict.fromkeys(paths):
+        if not path or not _load(case, model, path):
+            case.note("A model can't be loaded once more, so its scores on single domains are missing.")
+            scores[path] = [None] * len(files)
+            continue
+        scores[path] = []
+        for file in files:
+            predictions: dict[Any, Any] = {}
+            for _, result in _predictions(case, model, file):
+                predictions.update(result)
+            with during(f"metric '{name}'"):
+                scores[path].append(number(metric(true_labels(file, case.work.label), predictions)))
     return [scores[path] for path in paths]

@@ -22,7 +22,7 @@ from ianvs.config.models.algorithm import (
 )
 from ianvs.config.models.base import Name, Slip, at, leaves, repeated
 from ianvs.config.models.form import PlacedSpec, Several, absent_is
-from ianvs.config.models.samples import DatasetSpec, SourceSpec
+from ianvs.config.models.samples import DatasetSpec, SourceSpec, Words
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, AnyPath, ExamSettings
 
@@ -57,8 +57,8 @@ T = TypeVar("T", ExamSettings, AlgorithmSettings)
 
 KUBEEDGE_METRICS = {
     "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
-    "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
-    "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "BWT": "Ianvs's BWT: the mean gain over the model before round 1, divided by the rounds.",
+    "FWT": "Ianvs's FWT: the mean gain of a part over the model before round 1, just before the part's own round.",
     "MATRIX": "The scores on every part after every round.",
     "task_avg_acc": "Mean accuracy over tasks, at the end.",
     "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
@@ -66,10 +66,10 @@ KUBEEDGE_METRICS = {
 """Metrics that have no `url` in Ianvs, computed of what the paradigm recorded, and what each is."""
 
 KUBEEDGE_FORMULAS = {
-    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model before round 1, divided by the rounds.",
-    "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
+    "GEM_BWT": "Backward transfer (Lopez-Paz & Ranzato 2017) over the parts of the data.",
+    "GEM_FWT": "Forward transfer (Lopez-Paz & Ranzato 2017) over the parts of the data.",
 }
-"""What Ianvs calls BWT and FWT, and the field does not."""
+"""What the literature calls BWT and FWT; Ianvs's functions of these names are others."""
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 """Of a model, in some hub."""
@@ -101,6 +101,7 @@ class _Files(PlacedSpec):
     test_data: AnyPath = None
     test_data_info: AnyPath = None
     label: Name | None = None  # the label's column in a csv
+    using: Words = ()  # the domains; Ianvs does not read it
 
     def spec(self) -> DatasetSpec:
         return DatasetSpec(
@@ -109,6 +110,7 @@ class _Files(PlacedSpec):
             train=self._sources("train"),
             test=self._sources("test"),
             label=self.label,
+            using=self.using,
             place=self.place,
             places=self.places,
         )
@@ -128,8 +130,8 @@ class _Metric(PlacedSpec):
     higher_is_better: bool | None = None  # of a registered function; None: nobody says. Ianvs ignores this key
 
     def specs(self) -> Iterator[MetricSpec]:
-        """The metric; behind one that Ianvs computes by a formula of its own, this formula under a name of its own."""
-        names = [self.name, f"Ianvs_{self.name}"] if self.url is None else [self.name]
+        """The metric; beside one that Ianvs computes by a formula of its own, that of the literature."""
+        names = [self.name, f"GEM_{self.name}"] if self.url is None else [self.name]
         place = self.places.get("name", self.place)
         for name in names if names[-1] in KUBEEDGE_FORMULAS else names[:1]:
             said = {} if self.higher_is_better is None else {"higher_is_better": self.higher_is_better}

@@ -85,7 +85,8 @@ def root_of(lookup: KubeEdgeLookup, links: Iterable[str]) -> Path:
 
 def module_file(url: str) -> str:
     """The path that `url` means, which may be a module's dotted name: Ianvs imports it from the working directory."""
-    return f"{url.replace('.', '/')}.py" if _DOTTED.fullmatch(url) and not url.endswith(".py") else url
+    dotted = _DOTTED.fullmatch(url) and not url.endswith((".py", ".yaml", ".yml"))
+    return f"{url.replace('.', '/')}.py" if dotted else url
 
 
 def _renamed(written: Path, found: Path) -> tuple[str, str]:

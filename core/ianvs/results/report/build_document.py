@@ -13,7 +13,7 @@ from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.markdown import markdown
 from ianvs.results.report.notes import failures_of, notes_of
 from ianvs.results.report.ranking_table import ranking_tables
-from ianvs.results.report.row_tables import csv_of, csv_text, statistics_records
+from ianvs.results.report.row_tables import csv_of, csv_text, proposal_report, statistics_records
 from ianvs.results.report.trials import trials_records
 from ianvs.results.report.values import provenance_facts
 from ianvs.store.files import write_atomic
@@ -71,8 +71,10 @@ def write_reports(
 
     if rank.save_mode != "selected_only":
         put("all_rank.csv", csv_text(leaderboard))
-    put("selected_rank.csv", csv_text(selected))
-    if rank.style != "native":
+    put("selected_rank.csv", csv_text(selected, rank.selected_output_columns))
+    if rank.style == "proposal":
+        put("proposal/test_report.csv", proposal_report(selected))
+    elif rank.style != "native":
         for name, text in contract_named(leaderboard.contract).tables(results, rank).items():
             put(f"{rank.style}/{name}", text)
     put("statistics.csv", csv_of(statistics_records(leaderboard)))

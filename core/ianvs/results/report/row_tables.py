@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ianvs.base.types import CaseResult
-from ianvs.results.report.columns import table_columns
+from ianvs.exam.metrics import MatrixMetric, find
+from ianvs.results.report.columns import Column, table_columns
 from ianvs.results.report.gather import case_costs, case_facts, failure_facts, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.values import Value, cell_text
@@ -74,12 +76,40 @@ def rounds_frame(results: Iterable[CaseResult]) -> pd.DataFrame:
     return pd.DataFrame.from_records(records, columns=list(names))
 
 
-def csv_text(leaderboard: Leaderboard) -> str:
+def csv_text(leaderboard: Leaderboard, titles: Sequence[str] = ()) -> str:
     """Comma-separated, one header line, numbers in the shortest form that reads back as the same number.
 
-    Which columns there are, and under which names, is for the contract of the plugins to say.
+    Which columns there are, and under which names, is for the contract of the plugins to say. titles: of those to
+    write behind the rank, in this order; (): all.
     """
     columns = table_columns(leaderboard.columns, leaderboard.contract)
+    if titles:
+        by_title = {column.title: column for column in columns}
+        rank = [column for column in columns if column.kind == "rank" and column.title not in titles]
+        columns = (*rank, *(by_title[title] for title in titles if title in by_title))
+    return _csv_of_columns(leaderboard, columns)
+
+
+_PROPOSAL = ("rank", "algorithm", "metric", "paradigm", "round", "dataset", "module", "hyperparameter", "time")
+"""Kinds of columns, in the order of section 3.3.3 of the MDIL-SS proposal."""
+
+
+def proposal_report(leaderboard: Leaderboard) -> str:
+    """The test report that the MDIL-SS proposal prints: scores as `mIoU_Overall`, BWT, FWT, the basemodel's grid."""
+    columns = []
+    for column in leaderboard.columns:
+        if column.kind == "metric" and not isinstance(find(column.key), MatrixMetric):
+            columns.append(replace(column, title=f"{column.title}_Overall"))
+        elif column.kind in _PROPOSAL and (
+            (column.kind != "metric" or column.key in ("BWT", "FWT"))
+            and (column.kind != "module" or column.key == "basemodel")
+            and (column.kind != "hyperparameter" or column.full == f"basemodel-{column.key}")
+        ):
+            columns.append(column)
+    return _csv_of_columns(leaderboard, sorted(columns, key=lambda column: _PROPOSAL.index(column.kind)))
+
+
+def _csv_of_columns(leaderboard: Leaderboard, columns: Sequence[Column]) -> str:
     cells = ([leaderboard.cell(row, column) for column in columns] for row in leaderboard.rows)
     return csv_of([[column.title for column in columns], *cells])
 

@@ -338,7 +338,8 @@ def _matrices(told: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
     first = told["untrained"] or [None] * width
     rows = np.array([[*row, *[None] * (width - len(row))] for row in (first, *told["R"])], dtype=float)
     rounds, tests = (tuple(str(k + 1) for k in range(count)) for count in (len(rows) - 1, width))
-    return {told["metric"]: ScoreMatrix(rows, told["metric"], rounds, tests)}
+    parts = tuple(told.get("parts", ()))
+    return {told["metric"]: ScoreMatrix(rows, told["metric"], rounds, parts if len(parts) == width else tests)}
 
 
 def _unasked(said: str) -> str:

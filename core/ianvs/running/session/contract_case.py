@@ -48,9 +48,9 @@ def score_contract_case(contract: Contract, request: CaseRequest, store: CaseSto
         result = asdict(contract.score(_case(request, store)))
     for last in result["rounds"][-1:]:
         last["peak_memory_bytes"] = facts["peak_memory_bytes"]
-    named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained", "rounds", "dataset", "trained")
+    named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "parts", "untrained", "rounds", "dataset")
     handed = {
-        **{key: result[key] for key in named},
+        **{key: result[key] for key in (*named, "trained")},
         "contract": contract.name,
         "scores": {key: result["scores"].get(spec.name) for spec, key in request.scores},
     }
