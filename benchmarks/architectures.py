@@ -14,14 +14,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, logging
 
-from ianvs.base.errors import PluginError
-from ianvs.testalgorithms.language import LanguageLearner
-from ianvs.testalgorithms.language.tiny import tiny_tokenizer
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # for tests.unit
 
-PAGE = Path(__file__).parents[1] / "docs" / "language_architectures.md"
+from ianvs.base.errors import PluginError  # noqa: E402
+from ianvs.testalgorithms.language import LanguageLearner  # noqa: E402
+from ianvs.testalgorithms.language.tiny import tiny_tokenizer  # noqa: E402
+from tests.unit.testalgorithms.seeing_folders import TOKENS, write_seeing  # noqa: E402
+
+PAGE = ROOT / "docs" / "language_architectures.md"
 SIZES = {
     "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 256,
@@ -65,17 +70,16 @@ KINDS: dict[str, dict[str, Any]] = {
     "mt5": T5,
     "bart": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
              "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48},
-    "qwen2_vl": {},
-    "smolvlm": {},
 }  # fmt: skip
 OPTIONS = {"lora_r": 2, "lora_alpha": 4, "max_new_tokens": 6, "batch_size": 3, "epochs": 2}
 HEAD = """# Kinds of language models
 
 Written by `python benchmarks/architectures.py` with transformers {transformers} and peft {peft}: a tiny model of each
 kind, made by transformers from its configuration and written as a folder, went through what a job does. LoRA, full: two
-rounds of tuning (`target_modules: all-linear`). Replies: those of batches of 8 and of 1 are equal. Save, load: one that
-was saved and loaded learns a third round to the same bits. Under an adapter: the share of all weights. A cell that
-is no "yes" has the reason, as `validate` says it before anything is trained.
+rounds of tuning (`target_modules: all-linear`), of the last four kinds on conversations with pictures. Replies: those
+of batches of 8 and of 1 are equal. Save, load: one that was saved and loaded learns a third round to the same bits.
+Under an adapter: the share of all weights. A cell that is no "yes" has the reason, as `validate` says it before
+anything is trained.
 
 | `model_type` | LoRA | full | replies | save, load | under an adapter |
 |---|---|---|---|---|---|
@@ -83,13 +87,17 @@ is no "yes" has the reason, as `validate` says it before anything is trained.
 
 
 class Talks:
-    """Data of a round as the benchmark hands them."""
+    """Data of a round as the benchmark hands them; of a model that sees, with pictures of several sizes."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, seeing: bool = False) -> None:
         said = [("Who is mayor?", f"Ada {number}"), (f"Who won the cup of {number}, and where?", "Red Foxes")]
         said += [("What does bread cost?", "two cents"), ("Where was the fair?", "Old Fjord")]
         self.x = [{"id": str(i), "system": None, "user": [asked]} for i, (asked, _) in enumerate(said)]
         self.y = [[reply] for _, reply in said]
+        for i, one in enumerate(self.x if seeing else ()):
+            size = (20 + 12 * i, 24 + 8 * number, 3)
+            one["user"] = [f"<image>\n{one['user'][0]}"]
+            one["pictures"] = [np.random.default_rng([number, i]).integers(0, 256, size, dtype=np.uint8)]
 
     def __len__(self) -> int:
         return len(self.x)
@@ -97,15 +105,13 @@ class Talks:
 
 def write(folder: Path, kind: str) -> None:
     """A tiny model of this kind with its tokenizer."""
+    if kind in TOKENS:
+        write_seeing(folder, kind)
+        return
     tokenizer = tiny_tokenizer(["Who is mayor? Ada. Red Foxes."], 300)
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
-    config = AutoConfig.for_model(
-        kind, **({"vocab_size": len(tokenizer), **ends, **KINDS[kind]} if KINDS[kind] else {})
-    )
+    config = AutoConfig.for_model(kind, **{"vocab_size": len(tokenizer), **ends, **KINDS[kind]})
     tokenizer.save_pretrained(folder)
-    if not KINDS[kind]:
-        config.save_pretrained(folder)  # it is refused by its configuration
-        return
     torch.manual_seed(0)
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     auto.from_config(config).save_pretrained(folder)
@@ -122,8 +128,12 @@ def tuned(folder: Path, **options: Any) -> LanguageLearner:
     learner = LanguageLearner(base_model=str(folder), **OPTIONS, **options)
     learner.check_exam()
     for k in (1, 2):
-        learner.train(Talks(k), None, round=k)
+        learner.train(data_of(learner, k), None, round=k)
     return learner
+
+
+def data_of(learner: LanguageLearner, number: int) -> Talks:
+    return Talks(number, Path(learner.options.base_model, "preprocessor_config.json").is_file())
 
 
 def row(kind: str, folder: Path) -> str:
@@ -148,10 +158,10 @@ def row(kind: str, folder: Path) -> str:
     if learner.replying.batch_size == 1:
         replies = "with `generation_batch: 1`"
     else:
-        several = learner.predict(Talks(2))
+        several = learner.predict(data_of(learner, 2))
         one = LanguageLearner(base_model=str(folder), **OPTIONS, tuning=learner.options.tuning, generation_batch=1)
         one.load(learner.save(folder / "replying"))
-        replies = "yes" if one.predict(Talks(2)) == several else "differ"
+        replies = "yes" if one.predict(data_of(one, 2)) == several else "differ"
     share = learner.remark.partition(" weights")[0] if "lora" in found else ""
     kept = "yes" if all(goes_on(one, folder) for one in found.values()) else "differ"
     return f"| `{kind}` | {' | '.join(cells)} | {replies} | {kept} | {share} |"
@@ -163,7 +173,7 @@ def goes_on(learner: LanguageLearner, folder: Path) -> bool:
     again = LanguageLearner(base_model=str(folder), **OPTIONS, tuning=learner.options.tuning, generation_batch=batch)
     again.load(learner.save(folder / f"kept-{learner.options.tuning}"))
     for one in (learner, again):
-        one.train(Talks(3), None, round=3)
+        one.train(data_of(one, 3), None, round=3)
     left, right = learner.network.state_dict(), again.network.state_dict()
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
@@ -177,7 +187,7 @@ def main(kinds: list[str]) -> None:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     rows = []
-    for kind in kinds or KINDS:
+    for kind in kinds or [*KINDS, *TOKENS]:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 rows.append(row(kind, Path(folder)).replace(folder, "FOLDER"))

@@ -51,26 +51,3 @@ def mappings(found):
     found = found.cpu().double()
     kept = (one[one[:, 4] > -torch.inf].numpy() for one in found)
     return [{"boxes": one[:, :4], "scores": one[:, 4], "labels": one[:, 5].astype(np.int64)} for one in kept]
-
-
-def joined(rounds):
-    """(x, targets) of several rounds' training data, each picture once, with what all of them say of it.
-
-    A picture that comes again, by its id, may have other classes labelled then; equal boxes of a class are one.
-    """
-    first, said = {}, {}
-    for number, part in enumerate(rounds):
-        for index, (name, target) in enumerate(zip(part.ids.tolist(), part.y, strict=True)):
-            first.setdefault(name, (number, index))
-            said.setdefault(name, []).append(target)
-    xs = [torch.from_numpy(part.x).permute(0, 3, 1, 2) for part in rounds]
-    return torch.stack([xs[number][index] for number, index in first.values()]), [merged(said[name]) for name in first]
-
-
-def merged(targets):
-    """One mapping of the boxes of several, equal ones of a class once."""
-    rows = [np.column_stack([t["boxes"], t["labels"]]) for t in targets if len(t["labels"])]
-    if not rows:
-        return {"boxes": np.zeros((0, 4)), "labels": np.zeros(0, np.int64)}
-    one = np.unique(np.concatenate(rows), axis=0)
-    return {"boxes": one[:, :4], "labels": one[:, 4].astype(np.int64)}

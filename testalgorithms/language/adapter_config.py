@@ -9,7 +9,7 @@ import torch
 
 from ianvs.base.errors import PluginError, closest
 from ianvs.testalgorithms.language.model_options import ModelOptions
-from ianvs.testalgorithms.language.sight import PROJECTOR, TOWER
+from ianvs.testalgorithms.language.sight import SEEING, is_tower
 
 ALL_LINEAR = "all-linear"
 MAMBAS = ("mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h")
@@ -127,7 +127,7 @@ def _parameters(network: Any, options: ModelOptions) -> list[str] | None:
 
 def _excluded(network: Any, options: ModelOptions) -> str | None:
     """A pattern of modules that get no adapter: what sees, and what peft refuses among all linear layers."""
-    if any(TOWER in name for name, _ in network.named_modules()):
-        return rf".*({TOWER}|{PROJECTOR})\..*"  # the language part alone
+    if any(is_tower(name) for name, _ in network.named_parameters()):
+        return SEEING  # the language part alone
     mamba = getattr(network.config, "model_type", None) in MAMBAS and options.targets == ALL_LINEAR
     return r"(.*\.)?(out_proj|conv1d)" if mamba else None

@@ -1,7 +1,7 @@
 """The conversations of a round, and padded batches of alike lengths."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ POOL = 8  # batches among which conversations are sorted by length
 class Batch:
     """tokens, seen: (B, L) int64, padded on the right where seen is 0. learnt: (B, L) bool, what the assistant says.
 
-    pixels: (P, 3, S, S) float32, the pictures of all rows in reading order; None where the model does not see.
+    pictures: what the network is called with of the pictures of all rows (`Sight.inputs`).
     before: (N,) places in the flat (B, L) of the tokens right before those that are learnt. They are counted on the
     host: a card that has to say how many there are is waited for. columns: (K,) those of (B, L) that hold any of them,
     which are all that logits are needed of; within: (N,) places of `before` in the flat (B, K). positions: (1, L) where
@@ -35,13 +35,13 @@ class Batch:
     columns: Tensor
     within: Tensor
     positions: Tensor | None = None
-    pixels: Tensor | None = None
+    pictures: Mapping[str, Tensor] = field(default_factory=dict)
 
     def inputs(self, network: Any) -> dict[str, Any]:
         """What the network is called with. Positions that begin anew keep conversations apart, instead of a mask."""
         told = {"attention_mask": self.seen} if self.positions is None else {"position_ids": self.positions}
-        shown = {} if self.pixels is None or not len(self.pixels) else {"pixel_values": self.pixels}
-        return {"input_ids": self.tokens, **told, **shown, "use_cache": False, **only_at(network, self.columns)}
+        columns = only_at(network, self.columns)
+        return {"input_ids": self.tokens, **told, **self.pictures, "use_cache": False, **columns}
 
     @property
     def targets(self) -> Tensor:
@@ -69,8 +69,10 @@ def collate(
 ) -> Batch:
     """One batch of these conversations, in this order. packed: without padding, in one row. sight: of one that sees."""
     if sight is not None:
-        pixels = sight.pixels([one for said in conversations for one in said.pictures])
-        return replace(collate(conversations, pad, device, packed), pixels=sent(pixels, device))
+        batch = collate(conversations, pad, device, packed)
+        rows = [said.pictures for said in conversations]
+        shown = sight.inputs([[one for row in rows for one in row]] if packed else rows, batch.tokens)
+        return replace(batch, pictures={name: sent(value, device) for name, value in shown.items()})
     if packed:
         joined = tuple(token for one in conversations for token in one.tokens)
         said = tuple(at > 0 and learnt for one in conversations for at, learnt in enumerate(one.learnt))

@@ -73,8 +73,7 @@ class ChatTemplate:
         self._takes_system = True
         self._settings: dict[str, Any] = AT_ONCE
         probe = Conversation(("a",), ("b",), "c")
-        # A template of a model that sees may pass over what is no list of parts.
-        self._in_parts = sight is not None and "a" not in self._render([{"role": "user", "content": "a"}], False)
+        self._in_parts = self._wants_parts()
         try:
             self._render(probe.messages(1), False)
         except Exception as error:  # jinja2's TemplateError of templates that know no such role
@@ -119,12 +118,13 @@ class ChatTemplate:
         """Tokens up to where reply number `len(replies)` begins; `replies` are those said so far."""
         text = self._render(conversation.messages(len(replies) + 1, replies), True)
         if not replies or self._ends_replies:
-            return self._ids(text)
+            return self._ids(text, conversation.pictures)
         said = replace(conversation, user=conversation.user[: len(replies)], replies=tuple(replies), unlearnt=())
         done = self._layout(said)
         if done is None or not text.startswith(done.text):
-            return self._ids(text)
-        return [*self._encoded(said, done).tokens, *self._ids(text[len(done.text) :])]  # with the ends put there
+            return self._ids(text, conversation.pictures)
+        before = self._encoded(said, done)  # with the ends put there
+        return [*before.tokens, *self._ids(text[len(done.text) :], conversation.pictures[len(before.pictures) :])]
 
     def text(self, tokens: Sequence[int]) -> str:
         """A generated reply as text, up to its first end mark."""
@@ -173,6 +173,16 @@ class ChatTemplate:
             whole = asked + whole[at:]
         return _Layout(whole, [(len(asked), len(whole))])
 
+    def _wants_parts(self) -> bool:
+        """Whether the template of a model that sees takes lists of parts, with a mark for each picture."""
+        if self.sight is None:
+            return False
+        self._in_parts = True
+        try:
+            return self.sight.mark in self._render([{"role": "user", "content": f"{MARK}\na"}], False)
+        except Exception:  # whatever a template raises that joins texts
+            return False
+
     def _is_steady(self, settings: dict[str, Any]) -> bool:
         """Whether with these settings what was said stays as it is when the conversation goes on."""
         before, self._settings = self._settings, settings
@@ -188,7 +198,7 @@ class ChatTemplate:
         return Encoded((*start, *ids), (False,) * len(start) + (True,) * len(ids))
 
     def _encoded(self, conversation: Conversation, layout: _Layout) -> Encoded:
-        ids, places = self._placed(layout.text, layout.spans)
+        ids, places = self._placed(layout.text, layout.spans, conversation.pictures)
         tokens: list[int] = []
         learnt: list[bool] = []
         at, first = 0, len(conversation.replies) - len(places)
@@ -214,7 +224,7 @@ class ChatTemplate:
 
     def _with_pictures(self, tokens: list[int], learnt: list[bool], pictures: Sequence[Any]) -> Encoded:
         """The first pictures, as many as have tokens. Raises PluginError where there are not so many."""
-        spans = () if self.sight is None else self.sight.spans(tokens)
+        spans = () if self.sight is None else self.sight.spans(tokens, pictures)
         if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
             raise PluginError(
                 f"a conversation has {len(pictures)} pictures and {len(spans)} marks {MARK}, which a model that sees "
@@ -249,7 +259,11 @@ class ChatTemplate:
         if not self._takes_system and messages and messages[0]["role"] == "system":
             first = {"role": "user", "content": messages[0]["content"] + "\n\n" + messages[1]["content"]}
             messages = [first, *messages[2:]]
-        return [{**one, "content": _parts(one["content"])} for one in messages] if self._in_parts else messages
+        if self._in_parts:
+            return [{**one, "content": _parts(one["content"])} for one in messages]
+        if self.sight is not None and self.sight.written != MARK:
+            return [{**one, "content": one["content"].replace(MARK, self.sight.written)} for one in messages]
+        return messages
 
     def _start(self) -> list[int]:
         """The mark at the beginning of a text, of a tokenizer that has one and puts it there."""
@@ -264,29 +278,34 @@ class ChatTemplate:
         )
         return text.strip()
 
-    def _shown(self, text: str) -> str:
-        """The text with as many tokens of a picture in the place of each mark as a model that sees takes for it."""
-        if self.sight is None or MARK not in text:
+    def _shown(self, text: str, pictures: Sequence[Any]) -> str:
+        """The text with the tokens of a picture in the place of each mark, as far as there are pictures."""
+        if self.sight is None or self.sight.mark not in text:
             return text
-        picture: str = self.tokenizer.convert_ids_to_tokens(self.sight.token)
-        return text.replace(MARK, picture * self.sight.patches)
+        first, *others = text.split(self.sight.mark)
+        shown = [self.sight.text(one) for one in pictures[: len(others)]]
+        shown += [self.sight.mark] * (len(others) - len(shown))
+        return first + "".join(one + rest for one, rest in zip(shown, others, strict=True))
 
-    def _ids(self, text: str) -> list[int]:
+    def _ids(self, text: str, pictures: Sequence[Any] = ()) -> list[int]:
+        text = self._shown(text, pictures)
         if self._quick:
-            return list(self.tokenizer.backend_tokenizer.encode(self._shown(text), add_special_tokens=False).ids)
-        return list(self.tokenizer(self._shown(text), add_special_tokens=False)["input_ids"])
+            return list(self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).ids)
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _placed(self, text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
+    def _placed(
+        self, text: str, spans: Sequence[tuple[int, int]], pictures: Sequence[Any]
+    ) -> tuple[list[int], list[tuple[int, int]]]:
         """Tokens of a text, and which of them are those of spans of its characters: all that begin in one, or before.
 
         A tokenizer that does not say where its tokens stand is asked for those of the text up to each border.
         """
         if not self._quick:
-            ids = self._ids(text)
-            return ids, [(_shared(ids, self._ids(text[:a])), _shared(ids, self._ids(text[:b]))) for a, b in spans]
+            ids, parts = self._ids(text, pictures), [(text[:start], text[:end]) for start, end in spans]
+            return ids, [tuple(_shared(ids, self._ids(one, pictures)) for one in both) for both in parts]
         if self.sight is not None:
-            spans = [(len(self._shown(text[:start])), len(self._shown(text[:end]))) for start, end in spans]
-        encoding = self.tokenizer.backend_tokenizer.encode(self._shown(text), add_special_tokens=False)
+            spans = [tuple(len(self._shown(text[:at], pictures)) for at in span) for span in spans]
+        encoding = self.tokenizer.backend_tokenizer.encode(self._shown(text, pictures), add_special_tokens=False)
         ends = [end for _, end in encoding.offsets]
         found, at = list[tuple[int, int]](), 0
         for start, end in spans:
@@ -328,4 +347,4 @@ def _parts(text: str) -> list[dict[str, str]]:
     for part in others:
         rest = part.removeprefix("\n")
         found += [{"type": "image"}, *([{"type": "text", "text": rest}] if rest else [])]
-    return found
+    return found or [{"type": "text", "text": ""}]

@@ -14,14 +14,17 @@ class Conversation:
     """What a user says, turn by turn, and what the assistant is to reply; no replies where they are asked for.
 
     A plain text has no turn of a user, and one reply. unlearnt: turns, from 0 on, whose replies are not to be learnt.
-    pictures: one for each mark <image> in what the user says, uint8 (H, W, 3) or as they were written (`Picture`).
+    pictures: one for each mark <image> in what the user says; given as uint8 (H, W, 3) or as they were written.
     """
 
     user: tuple[str, ...]
     replies: tuple[str, ...] = ()
     system: str | None = None
     unlearnt: tuple[int, ...] = ()
-    pictures: tuple[Any, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pictures", tuple(map(Picture.of, self.pictures)))
 
     def up_to(self, turn: int) -> Conversation:
         """What was said up to the reply of `turn`, counted from 0; that reply alone is to be learnt."""

@@ -113,7 +113,6 @@ def generate(
     from transformers import GenerationConfig
 
     asked = [one if isinstance(one, Encoded) else Encoded(tuple(one), ()) for one in prompts]
-    pictures = [picture for one in asked for picture in one.pictures]
     both = network.config.is_encoder_decoder  # a decoder of its own begins after a mark, not after the prompt
     given = [with_end(one.tokens, template.tokenizer.eos_token_id) if both else one.tokens for one in asked]
     length = max(map(len, given))
@@ -135,12 +134,12 @@ def generate(
         **ends,
         **start,
     )
-    shown = {"pixel_values": template.sight.pixels(pictures).to(device)} if pictures and template.sight else {}
+    shown = {} if template.sight is None else template.sight.inputs([one.pictures for one in asked], tokens)
     said: Tensor = network.generate(
         input_ids=tokens.to(device),
         attention_mask=seen.to(device),
         generation_config=plain,
         **({"tokenizer": template.tokenizer} if ends else {}),
-        **shown,
+        **{name: value.to(device) for name, value in shown.items()},
     )
     return said[:, 1 if both else length :].tolist()

@@ -67,8 +67,8 @@ class LanguageLearner(Steps):
     conversations in one row, without padding, kept apart by their positions; the same steps.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once. Replies are greedy, or
     drawn at a `temperature` above 0, from the `top_p` likeliest; they end before any of `stop_strings`, too.
-    Of a base model that sees, "tiny-vision" (or "tiny-vision-stand-in"), or a LLaVA of transformers: projector: "tuned"
-    with `projector_learning_rate`, or "frozen". vision, its tower: "frozen", or "tuned". tuning: of its language part.
+    Of a base model that sees, "tiny-vision" (or "tiny-vision-stand-in"), a LLaVA, Qwen2-VL or SmolVLM: projector is
+    "tuned", with `projector_learning_rate`, or "frozen"; vision, its tower, likewise; tuning is of its language part.
     general_tasks: tasks of lm-eval that show what else the model can do, measured before training and after each round,
     a column each; `general_limit` of their questions.
     """
@@ -170,7 +170,7 @@ class LanguageLearner(Steps):
             sees = sees_pictures(self.options)
             require_servable(self.options, server, self.replying, sees=sees, why_not=self.unservable)
         rounds = [conversations_of(*one) for one in conversations or ()]
-        return remark_of_rounds(rounds, self.options, self.max_length) if rounds else ""
+        return remark_of_rounds(rounds, self.options, self.max_length, self.packing) if rounds else ""
 
     def train(
         self,
@@ -192,7 +192,7 @@ class LanguageLearner(Steps):
         """
         conversations = conversations_of(train_data.x, train_data.y)
         self._ready(conversations, device, seed)
-        require_sight(conversations, self.template.sight, self.options.base_model)
+        require_sight(conversations, self.template.sight, self.options.base_model, self.packing)
         kept, encoded = self.lengths.fitting(conversations, self.template, round)
         data = RoundOfTalk(kept, encoded, round, seed, folder)
         self._held_out = []

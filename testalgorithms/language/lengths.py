@@ -52,17 +52,19 @@ class Lengths:
         return [[number, *count] for number, count in self.counts.items()]
 
 
-def remark_of_rounds(rounds: Sequence[Sequence[Conversation]], options: ModelOptions, max_length: int) -> str:
+def remark_of_rounds(
+    rounds: Sequence[Sequence[Conversation]], options: ModelOptions, max_length: int, packing: bool
+) -> str:
     """What of the conversations of rounds will be skipped and cut; "" where the tokenizer is not on this machine.
 
     Raises:
-        PluginError: Nothing of a round fits, or it has pictures that the model can't see.
+        PluginError: Nothing of a round fits, or it has pictures that the model can't see, or not packed.
     """
     if (tokenizer := load_tokenizer(options, texts_of(rounds[0]))) is None:
         return ""
     sight = sight_of(options, tokenizer)
     lengths, template = Lengths(max_length), ChatTemplate(tokenizer, sight=sight)
     for number, conversations in enumerate(rounds, start=1):
-        require_sight(conversations, sight, options.base_model)
+        require_sight(conversations, sight, options.base_model, packing)
         lengths.fitting(conversations, template, number)
     return lengths.remark

@@ -19,6 +19,7 @@ from ianvs.testalgorithms.language.pretrained import (
     read_tokenizer,
     readable,
     require_whole,
+    template_of_processor,
 )
 from ianvs.testalgorithms.language.sight import (
     KINDS,
@@ -150,19 +151,20 @@ def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
     """How the model sees; None for one that does not, and for one that is not on this machine yet."""
     if options.base_model in TINY_VISION:
         with torch.device("meta"):
-            return Sight.of(tiny(options, tokenizer).config, tiny_processor())
+            return Sight(tiny(options, tokenizer).config, tiny_processor(), tokenizer)
     if options.tiny or not (options.download or place_of(options.base_model).is_here(options.revision)):
         return None
     config = config_of(options)
     if config.model_type not in KINDS:
         return None
-    from transformers import AutoProcessor
+    from transformers import AutoImageProcessor
 
+    name, given = place_of(options.base_model).name, arguments_of(options)
     with readable(options):
-        processor = AutoProcessor.from_pretrained(place_of(options.base_model).name, **arguments_of(options))
-    if not getattr(tokenizer, "chat_template", None):
-        tokenizer.chat_template = getattr(processor, "chat_template", None)
-    return Sight.of(config, processor.image_processor)
+        processor = AutoImageProcessor.from_pretrained(name, **given)
+        if not getattr(tokenizer, "chat_template", None):
+            tokenizer.chat_template = template_of_processor(name, given)
+    return KINDS[config.model_type](config, processor, tokenizer)
 
 
 def _plain(network: Any) -> Any:

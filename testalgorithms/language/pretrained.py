@@ -1,5 +1,6 @@
 """Base models as they are published: their configuration, tokenizer and weights, read from where they are."""
 
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,7 +102,7 @@ def model_class(config: Any) -> Any:
     """The class of transformers that loads a model with this configuration.
 
     Raises:
-        PluginError: It sees in another way than LLaVA does, or writes no text.
+        PluginError: It sees in a way that is not known here, or hears.
     """
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForSeq2SeqLM
 
@@ -112,8 +113,8 @@ def model_class(config: Any) -> Any:
         return AutoModelForCausalLM
     if hasattr(config, "vision_config") or hasattr(config, "audio_config"):
         raise PluginError(
-            f"the base model is of the kind '{kind}', which sees or hears; of such models those in the form of LLaVA "
-            f"can be tuned ({', '.join(KINDS)}). Take one of these, or its language model alone.",
+            f"the base model is of the kind '{kind}', which sees or hears; of such models these kinds can be tuned: "
+            f"{', '.join(KINDS)}. Take one of these, or its language model alone.",
             code="refused-arguments",
         )
     if config.is_encoder_decoder:
@@ -149,6 +150,15 @@ def _tokenizer(name: str, **given: Any) -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name, **given)
+
+
+def template_of_processor(name: str, given: dict[str, Any]) -> str | None:
+    """The chat template beside a processor of pictures, where earlier releases of transformers wrote it."""
+    from transformers.utils.hub import cached_file
+
+    where = {key: value for key, value in given.items() if key in ("revision", "local_files_only")}
+    file = cached_file(name, "chat_template.json", _raise_exceptions_for_missing_entries=False, **where)
+    return None if file is None else json.loads(Path(file).read_text(encoding="utf-8"))["chat_template"]
 
 
 def _own_tokenizer(options: ModelOptions) -> Any:

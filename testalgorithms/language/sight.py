@@ -1,7 +1,7 @@
-"""How a model in the manner of LLaVA (Liu et al. 2023) sees: patches in the place of marks, a tower, a projector."""
+"""How models see: LLaVA (Liu et al. 2023), Qwen2-VL (Wang et al. 2024), Idefics3, SmolVLM (Marafioti et al. 2025)."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,6 @@ from torch import Tensor
 from ianvs.base.errors import PluginError
 from ianvs.base.kept_pictures import MARK, Picture
 
-KINDS = ("llava", "vipllava")  # of transformers' configurations: K = (S / patch)^2 tokens for each picture
-TOWER, PROJECTOR = "vision_tower", "multi_modal_projector"
 WORDS = """
 What Which Where Who How many Is Are is are it this that there they in the a an of on or and with has lie Answer Choose
 Name picture question choice letter number name word box yes no one two three four left right top bottom corner
@@ -21,56 +19,172 @@ object A B C D 0 1 2 3 4 5 6 7 8 9 10 11 12
 """
 """A tokenizer of a base model knows them before it is tuned: the tiny one's is made from them and the first round."""
 _KEPT = 1 << 28  # bytes of pictures that are kept as the model takes them, so that a further pass costs nothing
+_TOWER = re.compile(r"(^|\.)(vision_tower|vision_model|visual)\.")
+_PROJECTOR = re.compile(r"(^|\.)(multi_modal_projector|connector|visual\.merger)\.")
+SEEING = r".*(vision_tower|vision_model|visual|multi_modal_projector|connector)\..*"
+"""A pattern of the modules of towers and projectors, as peft takes it."""
 
 
-@dataclass(frozen=True)
 class Sight:
-    """processor: makes (P, 3, S, S) float32 of pictures. token: its id stands `patches` times for each of them."""
+    """How a model sees: in the manner of LLaVA, where each picture is (side / patch)^2 tokens.
 
-    processor: Any
-    side: int
-    patches: int
-    token: int
-    _known: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
+    Attributes:
+        token: Id of the token that stands in the place of pieces of a picture.
+        mark: Its text. A template writes it once for each picture.
+        written: What stands for a picture in a template that takes texts.
+        packs: Whether several conversations may lie in one row.
+    """
 
-    @classmethod
-    def of(cls, config: Any, processor: Any) -> "Sight":
-        """That of a model with this configuration."""
-        side, patch = config.vision_config.image_size, config.vision_config.patch_size
-        patches = (side // patch) ** 2 + (config.vision_feature_select_strategy == "full")
-        return cls(processor, side, patches, config.image_token_id)
+    packs = True
 
-    def pixels(self, pictures: Sequence[Any]) -> Tensor:
-        """(P, 3, S, S) float32, in the order of the pictures; each is uint8 (H, W, 3), or a `Picture`."""
-        if not pictures:
-            return torch.zeros(0, 3, self.side, self.side)
-        asked = [Picture.of(one) for one in pictures]
-        seen = {one.sha256: self._known[one.sha256] for one in asked if one.sha256 in self._known}
-        new = self._seen({one.sha256: one for one in asked if one.sha256 not in seen})
-        seen |= new
-        if (len(self._known) + len(new)) * seen[asked[0].sha256].nbytes > _KEPT:
-            self._known.clear()
-        self._known.update(new)
-        return torch.stack([seen[one.sha256] for one in asked])
+    def __init__(self, config: Any, processor: Any, tokenizer: Any) -> None:
+        """
+        Args:
+            config: Of the model.
+            processor: Of pictures, of transformers.
+            tokenizer: Of the model.
+        """
+        self.config, self.processor, self.token = config, processor, int(config.image_token_id)
+        self.mark: str = tokenizer.convert_ids_to_tokens(self.token)
+        self.written = self.mark
+        self._known: dict[str, dict[str, Tensor]] = {}
 
-    def _seen(self, pictures: Mapping[str, Picture]) -> dict[str, Tensor]:
-        if not pictures:
+    def count(self, picture: Picture) -> int:
+        """How many of `token` a picture is."""
+        vision = self.config.vision_config
+        patches: int = (vision.image_size // vision.patch_size) ** 2
+        return patches + (self.config.vision_feature_select_strategy == "full")
+
+    def text(self, picture: Picture) -> str:
+        """What stands in the place of `mark`, as text."""
+        return self.mark * self.count(picture)
+
+    def inputs(self, pictures: Sequence[Sequence[Picture]], tokens: Tensor) -> dict[str, Tensor]:
+        """What the network is called with besides tokens; nothing where there is no picture.
+
+        Args:
+            pictures: Those of each row, in reading order.
+            tokens: (B, L) int64.
+        """
+        if not any(pictures):
             return {}
-        made = self.processor(images=[one.pixels for one in pictures.values()])["pixel_values"]
-        found = [torch.as_tensor(one).float() for one in made]
-        for one in found:
-            if one.shape != (3, self.side, self.side):
-                raise PluginError(
-                    f"the processor of the base model makes {tuple(one.shape)} of a picture; its tower takes "
-                    f"{(3, self.side, self.side)}.",
-                    code="refused-arguments",
-                )
-        return dict(zip(pictures, found, strict=True))
+        return self._joined([[self._made(one) for one in row] for row in pictures], tokens)
 
-    def spans(self, tokens: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """Where the tokens of each picture begin and end."""
+    def spans(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> tuple[tuple[int, int], ...]:
+        """Where the tokens of each picture begin and end; there is one more if a token is of no picture."""
         places = [i for i, token in enumerate(tokens) if token == self.token]
-        return tuple((start, start + self.patches) for start in places[:: self.patches])
+        found, at = list[tuple[int, int]](), 0
+        for picture in pictures:
+            if at == len(places):
+                break
+            end = at + self.count(picture)
+            found.append((places[at], places[min(end, len(places)) - 1] + 1))
+            at = end
+        return (*found, (places[at], places[-1] + 1)) if at < len(places) else tuple(found)
+
+    def _joined(self, rows: Sequence[Sequence[dict[str, Tensor]]], tokens: Tensor) -> dict[str, Tensor]:
+        """Inputs of a batch from those of each picture."""
+        return {"pixel_values": torch.cat([one["pixel_values"] for row in rows for one in row])}
+
+    def _made(self, picture: Picture) -> dict[str, Tensor]:
+        if picture.sha256 not in self._known:
+            found = self.processor(images=[picture.pixels], return_tensors="pt")
+            made = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+            made["pixel_values"] = made["pixel_values"].float()
+            self._require_fitting(made, picture)
+            if (len(self._known) + 1) * sum(one.nbytes for one in made.values()) > _KEPT:
+                self._known.clear()
+            self._known[picture.sha256] = made
+        return self._known[picture.sha256]
+
+    def _require_fitting(self, made: dict[str, Tensor], picture: Picture) -> None:
+        """Raise PluginError where the processor is not that of this model."""
+        side = self.config.vision_config.image_size
+        if made["pixel_values"].shape[-3:] != (3, side, side):
+            raise PluginError(
+                f"the processor of the base model makes {tuple(made['pixel_values'].shape[-3:])} of a picture; its "
+                f"tower takes {(3, side, side)}.",
+                code="refused-arguments",
+            )
+
+
+class GridSight(Sight):
+    """Qwen2-VL: as many tokens as a picture is large, and positions in two dimensions."""
+
+    packs = False  # positions would have to begin anew in each conversation, in all dimensions
+
+    def __init__(self, config: Any, processor: Any, tokenizer: Any) -> None:
+        super().__init__(config, processor, tokenizer)
+        ends = (config.vision_start_token_id, config.vision_end_token_id)
+        start, end = (tokenizer.convert_ids_to_tokens(one) for one in ends)
+        self.written = f"{start}{self.mark}{end}"
+
+    def count(self, picture: Picture) -> int:
+        patches: int = self.processor.get_number_of_image_patches(*picture.size)
+        merge: int = self.processor.merge_size
+        return patches // merge**2
+
+    def _joined(self, rows: Sequence[Sequence[dict[str, Tensor]]], tokens: Tensor) -> dict[str, Tensor]:
+        made = [one for row in rows for one in row]
+        found = {name: torch.cat([one[name] for one in made]) for name in ("pixel_values", "image_grid_thw")}
+        return {**found, "mm_token_type_ids": (tokens == self.token).int()}
+
+    def _require_fitting(self, made: dict[str, Tensor], picture: Picture) -> None:
+        vision = self.config.vision_config
+        theirs = (self.processor.patch_size, self.processor.merge_size)
+        if theirs != (vision.patch_size, vision.spatial_merge_size):
+            raise PluginError(
+                f"the processor of the base model cuts patches of {theirs[0]} pixels and merges {theirs[1]}; its tower "
+                f"takes {vision.patch_size} and {vision.spatial_merge_size}.",
+                code="refused-arguments",
+            )
+
+
+class TiledSight(Sight):
+    """Idefics3 and SmolVLM: a picture is cut into tiles, with a small copy of it behind them."""
+
+    def __init__(self, config: Any, processor: Any, tokenizer: Any) -> None:
+        super().__init__(config, processor, tokenizer)
+        vision = config.vision_config
+        self._of_tile = (vision.image_size // vision.patch_size) ** 2 // config.scale_factor**2
+
+    def count(self, picture: Picture) -> int:
+        tiles: int = self.processor.get_number_of_image_patches(*picture.size)[0]
+        return max(1, tiles) * self._of_tile
+
+    def text(self, picture: Picture) -> str:
+        _, rows, columns = self.processor.get_number_of_image_patches(*picture.size)
+        start, pieces = "<fake_token_around_image>", self.mark * self._of_tile
+        tiles = [
+            "".join(f"{start}<row_{row + 1}_col_{column + 1}>{pieces}" for column in range(columns)) + "\n"
+            for row in range(rows)
+        ]
+        whole = f"{start}<global-img>{pieces}{start}"
+        return "".join([*tiles, "\n", whole]) if tiles else whole
+
+    def _joined(self, rows: Sequence[Sequence[dict[str, Tensor]]], tokens: Tensor) -> dict[str, Tensor]:
+        most = max(sum(one["pixel_values"].shape[1] for one in row) for row in rows)
+        found = {}
+        for name in ("pixel_values", "pixel_attention_mask"):
+            like = next(one[name] for row in rows for one in row)
+            whole = like.new_zeros(len(rows), most, *like.shape[2:])  # rows with fewer tiles end with black ones
+            for place, row in zip(whole, rows, strict=True):
+                if row:
+                    tiles = torch.cat([one[name][0] for one in row])
+                    place[: len(tiles)] = tiles
+            found[name] = whole
+        return found
+
+
+KINDS: dict[str, type[Sight]] = {
+    "llava": Sight,
+    "vipllava": Sight,
+    "qwen2_vl": GridSight,
+    "qwen2_5_vl": GridSight,
+    "idefics3": TiledSight,
+    "smolvlm": TiledSight,
+}
+"""By `model_type` of transformers' configurations."""
 
 
 def tiny_processor() -> Any:
@@ -118,20 +232,25 @@ def tiny_seeing_model(tokenizer: Any, width: int, layers: int, heads: int) -> An
 
 def is_projector(name: str) -> bool:
     """Whether a weight of that name is one of a projector, and of no adapter in it."""
-    return PROJECTOR in name and "lora_" not in name
+    return _PROJECTOR.search(name) is not None and "lora_" not in name
+
+
+def is_tower(name: str) -> bool:
+    """Whether a weight of that name is one of a tower, and of no adapter in it."""
+    return _TOWER.search(name) is not None and _PROJECTOR.search(name) is None and "lora_" not in name
 
 
 def set_tuned(network: Any, *, projector: bool, vision: bool) -> None:
     """Freeze what is not tuned of tower and projector, and let the rest of them learn; others stay as they are."""
     for name, weight in network.named_parameters():
-        if "lora_" not in name and (TOWER in name or PROJECTOR in name):
-            weight.requires_grad_(vision if TOWER in name else projector)
+        if is_tower(name) or is_projector(name):
+            weight.requires_grad_(vision if is_tower(name) else projector)
 
 
 def beside_adapter(network: Any, *, projector: bool, vision: bool) -> dict[str, Tensor]:
     """Weights that may have learnt and are not the adapter's."""
-    parts = [PROJECTOR] * projector + [TOWER] * vision
-    return {n: p for n, p in network.state_dict().items() if "lora_" not in n and any(part in n for part in parts)}
+    weights = network.state_dict().items()
+    return {n: p for n, p in weights if (projector and is_projector(n)) or (vision and is_tower(n))}
 
 
 # What methods keep of pictures between rounds: files by their digests, which are written once for all that name them.
@@ -161,11 +280,19 @@ def unshelved(state: Any, folder: Path) -> Any:
     return state
 
 
-def require_sight(conversations: Iterable[Any], sight: Sight | None, base_model: str) -> None:
-    """Raise PluginError where there are pictures, and a model that can't see them."""
-    if sight is None and any(conversation.pictures for conversation in conversations):
+def require_sight(conversations: Iterable[Any], sight: Sight | None, base_model: str, packing: bool) -> None:
+    """Raise PluginError where there are pictures, and a model that can't see them, or not in packed rows."""
+    if not any(conversation.pictures for conversation in conversations):
+        return
+    if sight is None:
         raise PluginError(
             f"base_model '{base_model}' can't see the pictures of these conversations. Take one that can (tiny-vision, "
-            "or a LLaVA), or leave them out by `pictures: ignore` in the dataset.",
+            f"or one of the kinds {', '.join(KINDS)}), or leave them out by `pictures: ignore` in the dataset.",
+            code="refused-arguments",
+        )
+    if packing and not sight.packs:
+        raise PluginError(
+            f"packing is true, and the pictures of base_model '{base_model}' have positions in two dimensions, which "
+            "would run on from one conversation into the next. Set packing: false.",
             code="refused-arguments",
         )

@@ -59,8 +59,9 @@ def _of_one(network: Any, conversation: Encoded, within: Encoded, sight: Sight |
     # The first token has nothing before it.
     before = torch.tensor([at for at, learnt in enumerate(within.learnt[1:]) if learnt], device=device)
     seen = torch.tensor([within.tokens], device=device)
-    shown = {"pixel_values": sight.pixels(within.pictures).to(device)} if sight and within.pictures else {}
-    logits = network(input_ids=seen, use_cache=False, **shown, **only_at(network, before)).logits[0]
+    shown = sight.inputs([within.pictures], seen) if sight is not None else {}
+    pictures = {name: value.to(device) for name, value in shown.items()}
+    logits = network(input_ids=seen, use_cache=False, **pictures, **only_at(network, before)).logits[0]
     logits = (logits[before] if len(logits) == seen.shape[1] else logits).float()
     targets = seen[0, 1:][before]
     return _numbers(logits, targets, beyond)

@@ -23,8 +23,14 @@ class Picture:
     sha256: of its bytes, in hexadecimal. What a file holds has to be what it was when that was known. Raises DataError.
     """
 
-    def __init__(self, held: bytes | memoryview | None = None, file: Path | None = None, sha256: str = "") -> None:
-        self._held, self.file = held, file
+    def __init__(
+        self,
+        held: bytes | memoryview | None = None,
+        file: Path | None = None,
+        sha256: str = "",
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        self._held, self.file, self._size = held, file, size
         if sha256:
             self.sha256 = sha256
 
@@ -56,6 +62,8 @@ class Picture:
     @property
     def size(self) -> tuple[int, int]:
         """(height, width), by the head of what is held."""
+        if self._size is not None:
+            return self._size
         held = self._held if self._held is not None else self._read()
         size: tuple[int, int] = self._opened(held, lambda image: (_shallow(image).height, image.width))
         return size
@@ -69,6 +77,10 @@ class Picture:
 
         pixels: NDArray[np.uint8] = self._opened(self.held, decoded)
         return pixels
+
+    def named(self) -> "Picture":
+        """The same without what it holds: a file is read when it is needed, of others the size is known."""
+        return Picture(None if self.file else b"", self.file, self.sha256, None if self.file else self.size)
 
     def apart(self) -> "Picture":
         """The same, which keeps nothing else in memory."""
@@ -113,7 +125,7 @@ class Picture:
 
     def __getstate__(self) -> dict[str, Any]:
         held = self._held if self._held is None else bytes(self._held)
-        return {"_held": held, "file": self.file, "sha256": self.sha256}
+        return {"_held": held, "file": self.file, "_size": self._size, "sha256": self.sha256}
 
 
 def _shallow(image: Any) -> Any:
@@ -141,7 +153,7 @@ class Pictures(Sequence[NDArray[np.uint8]]):
 
     def named(self) -> "Pictures":
         """The same without what is in them."""
-        return Pictures(Picture(b"", None, picture.sha256) for picture in self.kept)
+        return Pictures(picture.named() for picture in self.kept)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pictures) and self.kept == other.kept

@@ -58,7 +58,7 @@ def test_its_processor_and_template_say_what_it_sees(folder: Path) -> None:
     theirs = processor(
         images=[rows().x[0]["pictures"][0]], text="USER: <image>\nWhat?\nASSISTANT: ", return_tensors="pt"
     )
-    torch.testing.assert_close(batch.pixels, theirs["pixel_values"])
+    torch.testing.assert_close(batch.pictures["pixel_values"], theirs["pixel_values"])
     assert list(one.tokens[: theirs["input_ids"].shape[1]]) == theirs["input_ids"][0].tolist()
 
 

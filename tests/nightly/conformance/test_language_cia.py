@@ -143,7 +143,7 @@ STARTS = [
 GROUPS = [
     Mutant("order of rounds", "self.set_weights(self.shelf[self.group])", "pass"),
     Mutant("mask", "self.set_weights(self.shelf[group])\n            chosen", "chosen"),
-    Mutant("factor", "mean(axis=0)", "min(axis=0)", Codebook),
+    Mutant("factor", "cosines(new).mean(axis=0)", "cosines(new).min(axis=0)", Codebook),
 ]
 FACTORS = [
     Mutant("factor", "1.0 - betas[name]", "betas[name]", DynamicAverage),

@@ -120,7 +120,7 @@ def seen(learner):
 
 SLIPS = [
     Mutant("factor", "p.lerp_(mean, self.merging)", "p.lerp_(mean, 0.2)"),
-    Mutant("order of rounds", "torch.stack(same).mean(0)", "same[-1].clone()"),
+    Mutant("order of rounds", "(p, torch.stack(same).mean(0))", "(p, same[-1].clone())"),
     Mutant("order of rounds", "body.encoded(body.kept[0], 0, x))", "body.encoded(body.kept[-1], 0, x))"),
     Mutant("factor", "self.contrast * cross_entropy", "cross_entropy"),
     Mutant("factor", "M @ M.T / CLOSE", "M @ M.T"),

@@ -92,8 +92,8 @@ CHECKS = [
             Mutant("first epoch only", " and epoch == 0", "", ReplayLearner),
             Mutant(
                 "memory before or after the step",
-                "return x, y\n",
-                "self.after_step(x, y, 0, 0)\n            return x, y\n",
+                "self.new = len(y)",
+                "self.new = len(y); self.after_step(x, y, 0, -2)",
             ),
         ],
         title="Replay, during the round",

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.testalgorithms.detection import box_iou, joined, rows_of
+from ianvs.testalgorithms.detection import box_iou, rows_of
 from ianvs.testalgorithms.detection.centernet import STRIDE, CenterNet
 from ianvs.testalgorithms.detection.targets import mappings
 from tests.errors import errors_of
-from tests.unit.testalgorithms.exam_of_shapes import Scenes, targets_of
 
 NONE = {"boxes": np.zeros((0, 4)), "labels": np.zeros(0, np.int64)}
 
@@ -60,17 +59,6 @@ def test_answers_become_mappings_without_what_is_none():
     one, none = mappings(found)
     assert (one["boxes"].tolist(), one["scores"].tolist(), one["labels"].tolist()) == ([[1, 2, 3, 4]], [0.5], [7])
     assert (none["boxes"].shape, none["scores"].shape, none["labels"].dtype) == ((0, 4), (0,), np.int64)
-
-
-def test_a_picture_that_comes_again_is_joined_with_all_that_was_said_of_it():
-    x = np.arange(3, dtype=np.uint8)[:, None, None, None].repeat(3, axis=3)
-    first = Scenes(x[[0, 1]], targets_of(TARGETS[0], NONE), np.array(["a", "b"]))
-    later = Scenes(x[[2, 0]], targets_of(TARGETS[2], target([4, 6, 16, 14, 1], [0, 0, 5, 5, 7])), np.array(["c", "a"]))
-    pictures, targets = joined((first, later))
-    assert pictures[:, 0, 0, 0].tolist() == [0, 1, 2]
-    assert sorted(targets[0]["labels"].tolist()) == [0, 1, 7]
-    assert [len(t["labels"]) for t in targets] == [3, 0, 2]
-    np.testing.assert_array_equal(targets[2]["boxes"], TARGETS[2]["boxes"])
 
 
 def network():

@@ -64,7 +64,7 @@ def three(learner: VisionLanguageLearner) -> list[Encoded]:
 
 def test_a_mark_becomes_sixteen_tokens_of_which_none_is_learnt(learner, three):
     image, text = learner.template.sight.token, learner.template._ids("\nWhat?")
-    found = learner.template._ids("<image>\nWhat?")
+    found = learner.template._ids("<image>\nWhat?", [Picture.of(picture(1))])
     assert len(found) == len(text) + K and found == [image] * K + text
     two = three[0]
     assert [end - start for start, end in two.spans] == [K, K] and len(two.pictures) == 2
@@ -73,12 +73,12 @@ def test_a_mark_becomes_sixteen_tokens_of_which_none_is_learnt(learner, three):
 
 
 def test_a_batch_has_its_pictures_in_reading_order(learner, three):
-    pixels = learner.batch(three).pixels
+    pixels = learner.batch(three).pictures["pixel_values"]
     mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
     by_hand = [((picture(seed) / 255 - mean) / std).transpose(2, 0, 1) for seed in (1, 2, 3)]
     assert pixels.shape == (3, 3, 32, 32) and pixels.dtype == torch.float32
     np.testing.assert_allclose(pixels.numpy(), np.stack(by_hand), atol=1e-5)
-    assert learner.batch(three[1:2]).pixels.shape == (0, 3, 32, 32)
+    assert not learner.batch(three[1:2]).pictures
 
 
 def rows_of(batch, logits):
@@ -94,8 +94,9 @@ def test_logits_are_those_of_a_plain_call_for_each_conversation_in_whatever_orde
         turned = learner.batch(three[::-1])
         backward = rows_of(turned, learner.logits(turned))[::-1]
         for one, found, again in zip(three, together, backward, strict=True):
-            shown = {"pixel_values": learner.template.sight.pixels(one.pictures)} if one.pictures else {}
-            plain = learner.network(input_ids=torch.tensor([one.tokens]), **shown).logits[0, :-1]
+            tokens = torch.tensor([one.tokens])
+            shown = learner.template.sight.inputs([one.pictures], tokens)
+            plain = learner.network(input_ids=tokens, **shown).logits[0, :-1]
             plain = plain[torch.tensor(one.learnt[1:])]
             torch.testing.assert_close(found, plain, atol=1e-5, rtol=0)
             torch.testing.assert_close(found, again, atol=1e-6, rtol=0)
@@ -121,10 +122,11 @@ def test_likelihoods_of_true_replies_are_those_of_the_loss(learner, three):
 def test_generated_replies_are_the_likeliest_tokens_of_plain_calls(learner):
     [[reply]] = learner.predict(SimpleNamespace(x=FIRST.x[2:]))
     [asked] = [learner.template.asked(conversations_of(FIRST.x[2:])[0], [])]
-    tokens, shown = list(asked.tokens), learner.template.sight.pixels(asked.pictures)
+    tokens = list(asked.tokens)
+    shown = learner.template.sight.inputs([asked.pictures], torch.tensor([tokens]))
     with torch.no_grad():
         for _ in range(SIZE["max_new_tokens"]):
-            logits = learner.network(input_ids=torch.tensor([tokens]), pixel_values=shown).logits[0, -1]
+            logits = learner.network(input_ids=torch.tensor([tokens]), **shown).logits[0, -1]
             tokens.append(int(logits.argmax()))
             if tokens[-1] in learner.template.stops:
                 break

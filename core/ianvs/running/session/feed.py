@@ -125,26 +125,36 @@ class DataFeed:
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
-        kept = [(index, self._of_round(index)) for index in range(first, last + 1)]
-        if any(round_.limited for round_ in self._exam.rounds[first - 1 : last]) and first != last:
-            kept = [(last, self._whole(first, last))]  # a sample comes once, with all that was taught of it
-        parts = tuple(self._shared(part, share, skew, index) for index, part in kept)
+        told = self._without_rules(first, last)
+        parts = tuple(self._shared(part, share, skew, index) for index, part in enumerate(told, first))
         order = None
         if len(parts) > 1:
             order = generator(self._seed, last, "joint").permutation(sum(map(len, parts)))
         return self._view(parts, f"rounds {first} to {last}", None, order=order)
 
-    def _whole(self, first: int, last: int) -> Part:
-        positions = np.unique(np.concatenate([part.positions for part in self._kept[first - 1 : last]]))
-        classes = tuple(sorted({c for round_ in self._exam.rounds[first - 1 : last] for c in round_.classes}))
-        background = self._exam.rounds[last - 1].background
-        more = () if background is None else (background,)
-        labels = self._type.limited(self._train.y[positions], classes, *more)
-        return replace(self._kept[last - 1], positions=positions, labels=labels)
-
     def past_rounds(self, last: int) -> list[Handout]:
         """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
-        return [self._view((self._of_round(k),), f"round {k}", None) for k in range(1, last + 1)]
+        told = self._without_rules(1, last)
+        return [self._view((part,), f"round {k}", None) for k, part in enumerate(told, 1)]
+
+    def _without_rules(self, first: int, last: int) -> list[Part]:
+        """Rounds `first` to `last` for a learner that sees them together.
+
+        Where a round labels its own classes only, a sample may come in several rounds. It comes once then, in the last
+        of them, with its labels of all classes of these rounds.
+        """
+        rounds = self._exam.rounds[first - 1 : last]
+        if first == last or not any(round_.limited for round_ in rounds):
+            return [self._of_round(index) for index in range(first, last + 1)]
+        classes = tuple(sorted({c for round_ in rounds for c in round_.classes}))
+        parts: list[Part] = []
+        later = np.zeros(0, np.int64)
+        for part in reversed(self._kept[first - 1 : last]):
+            positions = part.positions[~np.isin(part.positions, later)]
+            labels = self._type.limited(self._train.y[positions], classes, rounds[-1].background)
+            parts.insert(0, replace(part, positions=positions, labels=labels))
+            later = np.concatenate([later, positions])
+        return parts
 
     def held_out(self, index: int) -> NDArray[np.int64]:
         """Positions in `dataset.train` of the part of round `index` that is not trained on."""
