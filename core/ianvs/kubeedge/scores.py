@@ -177,7 +177,7 @@ def _literature(R: Matrix | None, untrained: Sequence[float | None] | None) -> d
         matrix = ScoreMatrix.of(np.array(R, dtype=float), first)
         for name in values:
             metric = find(name)
-            if metric.level == "matrix" and metric.function is not None:
+            if metric is not None and metric.level == "matrix" and metric.function is not None:
                 values[name] = number(metric.function(matrix))
     return values
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ianvs.base.types import CaseResult
-from ianvs.exam.metrics import MatrixMetric, find
+from ianvs.exam.metrics import find
 from ianvs.results.report.columns import Column, table_columns
 from ianvs.results.report.gather import case_costs, case_facts, failure_facts, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
@@ -98,7 +98,7 @@ def proposal_report(leaderboard: Leaderboard) -> str:
     """The test report that the MDIL-SS proposal prints: scores as `mIoU_Overall`, BWT, FWT, the basemodel's grid."""
     columns = []
     for column in leaderboard.columns:
-        if column.kind == "metric" and not isinstance(find(column.key), MatrixMetric):
+        if column.kind == "metric" and ((metric := find(column.key)) is None or metric.level != "matrix"):
             columns.append(replace(column, title=f"{column.title}_Overall"))
         elif column.kind in _PROPOSAL and (
             (column.kind != "metric" or column.key in ("BWT", "FWT"))
