@@ -8,6 +8,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -48,6 +49,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _USERINFO = re.compile(r"(?<=://)(?P<secret>[^\s/?#'\"]+)(?=@)")
 
 
+@lru_cache(maxsize=4096)  # a report asks for the few names of thousands of cases
 def is_secret(name: str) -> bool:
     """Whether values of this name must never be shown: `api_key`, `hfToken`, `db.password`, `pat`; not `max_token`.
 
@@ -61,8 +63,8 @@ def is_secret(name: str) -> bool:
         return False
     if any(map(_ALWAYS.fullmatch, parts)) or _PLURAL.search(" ".join(parts)):
         return True
-    parts = _NO_PASSWORD.sub("", " ".join(parts)).split()
-    return any(map(_OFTEN.fullmatch, parts)) and not any(map(_MEASURES.fullmatch, parts))
+    others = _NO_PASSWORD.sub("", " ".join(parts)).split()
+    return any(map(_OFTEN.fullmatch, others)) and not any(map(_MEASURES.fullmatch, others))
 
 
 def _hides(name: str, value: object) -> bool:
@@ -80,8 +82,14 @@ def _hides(name: str, value: object) -> bool:
     return not (named and all(isinstance(one, str) and _VARIABLE_NAME.fullmatch(one) for one in values))
 
 
-def _words(name: str) -> list[str]:
-    return [part.lower() for part in _PARTS.findall(name)]
+@lru_cache(maxsize=4096)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(part.lower() for part in _PARTS.findall(name))
+
+
+@lru_cache(maxsize=4096)
+def _shown_name(name: str) -> str:
+    return hide_secrets(name)
 
 
 def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
@@ -89,7 +97,7 @@ def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
     """
-    return {hide_secrets(str(name)): _shown(value, _hides(key, value)) for name, key, value in _named(values)}
+    return {_shown_name(str(name)): _shown(value, _hides(key, value)) for name, key, value in _named(values)}
 
 
 def without_secret(argument: str) -> str:

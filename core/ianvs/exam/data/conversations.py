@@ -198,7 +198,7 @@ def user_turns(said: Iterable[Conversation]) -> NDArray[Any]:
     return column(samples)
 
 
-def told_of(said: Sequence[Conversation]) -> dict[str, NDArray[Any]]:
+def told_of(said: Sequence[Conversation]) -> dict[str, Any]:
     """Those further columns of Samples of which any conversation tells something, by their names.
 
     Texts are (N,), "" where nothing is written; "references" (N,) lists of further right replies to the last turn.

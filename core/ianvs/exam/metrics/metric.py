@@ -21,7 +21,6 @@ from ianvs.exam.metrics.ragged import Ragged
 Array = NDArray[np.float64]
 Labels = NDArray[Any] | LabelPictures | Replies | Ragged
 REFERENCES = ("untrained", "joint", "single_task", "stateless")
-UNFIT = "unfit-metric"
 Unit = Literal["change", "score", "ratio", "relative change"]
 
 
@@ -80,7 +79,7 @@ class EvaluationRecord:
     def column(self, name: str) -> Any:
         """The column `name` of the dataset. Raises InvalidValue where it has none."""
         if name not in self.columns:
-            raise InvalidValue(self.no_column(name), UNFIT)
+            raise InvalidValue(self.no_column(name), "unfit-metric")
         return self.columns[name]
 
     def no_column(self, name: str) -> str:

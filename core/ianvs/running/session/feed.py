@@ -87,7 +87,7 @@ class DataFeed:
         self._exam, self._passes, self._seed = exam, passes, seed
         self._type = data_type(exam.dataset.kind, type_spec)
         train = exam.dataset.train
-        columns = {"x": train.x, "y": self._type.told(train.y), "ids": train.ids}
+        columns: dict[str, Any] = {"x": train.x, "y": self._type.told(train.y), "ids": train.ids}
         self._train = replace(train, **{name: _plain(values) for name, values in columns.items()})
         train_ratio = 1.0 if self.streams else train_ratio
         self._kept: list[Part] = []
