@@ -18,7 +18,7 @@ def test_the_frame_of_a_leaderboard_carries_the_meaning_of_its_columns() -> None
 
 def test_there_is_one_row_for_each_case() -> None:
     frame = cases_frame(
-        [result("a", 0, 0.7, hyperparameters={"rate": 0.1, "api_key": "hf-cheddar"}), failed("a", 1)], WORKSPACE
+        [result("a", 0, 0.7, hyperparameters={"rate": 0.1, "api_key": "***"}), failed("a", 1)], WORKSPACE
     )
     first, second = frame.to_dict("records")
     assert (first["algorithm"], first["seed"], first["accuracy"], first["hp.rate"]) == ("a", 0, 0.7, 0.1)
