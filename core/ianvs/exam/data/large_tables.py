@@ -167,7 +167,7 @@ def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
     parts = (dataset.train, dataset.test)
     of_files = all(encoded_in(one.x) is not None or _entry_of(one.x, cache_dir) is not None for one in parts)
     others = [value for one in parts for name, value in vars(one).items() if name not in _COLUMNS]
-    if of_files and not any(value is not None for value in others):
+    if of_files and all(value is None or not len(value) for value in others):
         keep_dataset(dataset, _files(spec, dataset.fingerprint), cache_dir)
 
 
