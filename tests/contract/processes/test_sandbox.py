@@ -60,6 +60,18 @@ def test_masked_data_of_installed_packages_can_not_be_read(tmp_path: Path) -> No
 
 
 @needs_sandbox
+def test_what_is_mounted_below_a_masked_folder_can_be_read(tmp_path: Path) -> None:
+    """As is what a learner is served from a workspace that lies in a mounted folder."""
+    served = tmp_path / "prefix" / "workspace" / "served"
+    served.mkdir(parents=True)
+    for path in (served / "x.npy", served.parent / "truth.npy"):
+        path.write_text("1")
+    box = Sandbox((tmp_path / "prefix", served), masked=(served.parent,))
+    program = f"print(json.dumps([os.listdir({str(served.parent)!r}), os.listdir({str(served)!r})]))"
+    assert run_in(box, program) == [["served"], ["x.npy"]]
+
+
+@needs_sandbox
 @pytest.mark.parametrize("allowed", [True, False])
 def test_only_writable_folders_are_written(tmp_path: Path, allowed: bool) -> None:
     box = Sandbox(writable=(tmp_path,)) if allowed else Sandbox(read_only=(tmp_path,))

@@ -17,7 +17,7 @@ from ianvs.store import CaseStore
 pytestmark = pytest.mark.skipif(bool(reason := missing_sandbox()), reason=reason or "a sandbox runs")
 
 METHODS = Path(__file__).parents[3] / "configs/methods_digits/benchmarkingjob.yaml"
-FEW = ["seeds=[0]", "epochs=1", "rounds=2"]
+FEW = ["seeds=[0]", "epochs=1", "scenario.rounds=2"]
 
 
 def test_all_methods_answer_alike_with_and_without_sandboxes(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_all_methods_answer_alike_with_and_without_sandboxes(tmp_path: Path) -> 
         store = CaseStore(tmp_path / sealing)
         for case in results:
             assert case.status == "finished", case.failure
-            name = case.testenv, case.algorithm, str(sorted(case.hyperparameters.items()))
+            name = case.case.testenv, case.case.algorithm, str(sorted(case.case.hyperparameters.items()))
             answers[sealing, *name] = [store.predictions(case.case.id, k) for k in range(len(case.rounds))]
     names = [name[1:] for name in answers if name[0] == "off"]
     assert len(names) > 20 and len(answers) == 2 * len(names)

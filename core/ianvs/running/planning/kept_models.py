@@ -13,7 +13,7 @@ def models_text(rounds: int, cases: int, size: int, workspace: Path) -> str:
     """In words. size: bytes of one model."""
     megabytes, free = rounds * cases * size / 1e6, shutil.disk_usage(workspace).free / 1e6
     return (
-        f"models of {rounds} rounds x {cases} cases x {size / 1e6:,.2f} MB take {megabytes:,.0f} MB until they are "
+        f"models of {rounds} rounds x {cases} cases x {size / 1e6:,.3g} MB take {megabytes:,.0f} MB until they are "
         f"evaluated; the disk has {free:,.0f} MB free"
     )
 

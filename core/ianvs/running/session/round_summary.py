@@ -90,7 +90,7 @@ class RoundSummarizer:
             cut_answers=spent.cut,
             measure_seconds=(trained.measure_seconds or 0.0) + own_work.seconds,
             measure_cpu_seconds=(trained.measure_cpu_seconds or 0.0) + own_work.cpu_seconds,
-            unscored=self._without_secrets(self._examination.unscored),
+            unscored=self._examination.unscored,
             remark="; ".join(filter(None, (trained.remark, broken_down))),
         )
 

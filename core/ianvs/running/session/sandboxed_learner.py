@@ -85,6 +85,7 @@ class SandboxedLearner:
         self.built = self.spent = self.saved = NOTHING_SPENT
         self.state = NO_STATE
         paradigm = find_paradigm(request.algorithm.paradigm)
+        self._measures = paradigm.measures
         self.ready = Ready(
             steps=brief.rounds,
             reference=paradigm.reference,
@@ -233,7 +234,11 @@ class SandboxedLearner:
         folder = Path(tempfile.mkdtemp(prefix="sandbox-", dir=self._scratch))
         client = SandboxClient(self._sandbox, self._start, model, folder, self._serve, trains=trains)
         self.state = client.state
-        measures = {**client.ready.measures, **find_paradigm(self._start.request.algorithm.paradigm).measures}
+        measures = {
+            **self._measures,
+            **client.ready.measures,
+            **self._measures,
+        }  # those of the plan count, and come first
         self.ready = replace(self.ready, measures=measures, device=client.ready.device, card=client.ready.card)
         return client
 

@@ -415,16 +415,3 @@ def test_copies_of_a_learner_that_is_new_begin_with_its_initial_model(tmp_path):
     assert np.all(values[:, 1:] == 0)  # whatever a copy was adapted on, its initial model answers class 0
     assert np.all(values[:, 0] == values[0, 0])
     assert values[0, 0] > 0.4
-
-
-def test_an_extra_that_is_no_number_ends_the_case(tmp_path: Path) -> None:
-    """NaN compares with nothing, so that a rate at a threshold would come out as 0."""
-    naming = edited(
-        MAJORITY,
-        "        return [max(counts, key=counts.get)] * len(data)",
-        """        import numpy as np
-        from ianvs.exam.paradigms import Predictions
-        return Predictions([max(counts, key=counts.get)] * len(data), {"surprise": np.full(len(data), np.nan)})""",
-    )
-    [case] = sat(tmp_path, yaml_of("{name: class-incremental, rounds: 2}"), naming)
-    assert case.status == "failed" and "NaN" in str(case.failure)
