@@ -30,7 +30,7 @@ WITH_MEMORY = {name: one for name, one in EVERY.items() if "capacity" in one.opt
 
 
 FEW = {
-    *("finetune", "replay", "ewc", "lwf", "gem", "der", "icarl", "bic", "packnet", "max softmax", "ncm", "l2p"),
+    *("finetune", "replay", "ewc", "lwf", "gem", "der", "icarl", "bic", "packnet", "max softmax", "ncm"),
     *("segmentation, finetune", "segmentation by classes, MiB", "boxes, replay", "several labels, prs"),
     *("language, replay", "language, moelora"),
 }

@@ -151,6 +151,7 @@ def test_a_plugin_that_can_not_be_built(tmp_path: Path, plugin: str, grid: str, 
     assert refused(path) == [error]
 
 
+@pytest.mark.slow
 def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with_others(tmp_path: Path) -> None:
     settings = {"hyperparameters": "", "algorithms": ("one", "two"), "engine": "local"}
     path = write_job(tmp_path, plugin=model(", a"), name="Model", **settings)
