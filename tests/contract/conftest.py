@@ -8,12 +8,16 @@ import pytest
 
 from ianvs.processes.engines.engine import call_target
 from ianvs.processes.engines.forked import live
-from ianvs.processes.isolated import Unanswered
+from ianvs.processes.isolated import InThisProcess, Unanswered
 
 
 @pytest.fixture
 def functions_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Call the function of a dataset in a fork of this process: a new Python would import numpy and torch each time."""
+    """Call the function of a dataset in a fork of this process: a new Python would import numpy and torch each time.
+
+    Large tables are read here, not in a process that ends.
+    """
+    monkeypatch.setattr("ianvs.exam.data.Isolated", InThisProcess)
     monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", _ask_fork)
 
 

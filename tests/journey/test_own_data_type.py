@@ -32,14 +32,14 @@ def test_a_label_that_is_none_is_refused_with_its_sample(tmp_path: Path) -> None
     job = copied(tmp_path)
     data = job.parent / "spots.py"
     data.write_text(data.read_text().replace("labels.tolist()}", "(labels + 9).tolist()}"))
-    assert errors_of(ianvs.run, job) == [("invalid-result", f"{tmp_path}/own/spots.py:8:1")]
+    assert errors_of(ianvs.run, job, engine="inline") == [("invalid-result", f"{tmp_path}/own/spots.py:8:1")]
 
 
 def test_a_type_that_is_not_there_is_told_once_where_it_is_named(tmp_path: Path) -> None:
     job = copied(tmp_path)
     testenv = job.parent / "testenv.yaml"
     testenv.write_text(testenv.read_text().replace("name: Points", "name: Pointz"))
-    assert errors_of(ianvs.run, job) == [
+    assert errors_of(ianvs.run, job, engine="inline") == [
         ("unloadable-plugin", f"{tmp_path}/own/testenv.yaml:6:13"),
     ]
 
@@ -49,8 +49,8 @@ def test_a_learner_without_the_method_that_is_asked_is_refused(tmp_path: Path) -
     job = copied(tmp_path)
     plugin = job.parent / "spotter.py"
     plugin.write_text(plugin.read_text().replace("def count", "def recount"))
-    assert errors_of(ianvs.run, job) == [("broken-contract", f"{tmp_path}/own/algorithm.yaml:5:13")]
+    assert errors_of(ianvs.run, job, engine="inline") == [("broken-contract", f"{tmp_path}/own/algorithm.yaml:5:13")]
     testenv = job.parent / "testenv.yaml"
     head, _, tail = testenv.read_text().partition("  questions:")
     testenv.write_text(head + tail[tail.index("  metrics:") :])
-    assert errors_of(ianvs.run, job) == [("missing-request", f"{tmp_path}/own/testenv.yaml:14:13")]
+    assert errors_of(ianvs.run, job, engine="inline") == [("missing-request", f"{tmp_path}/own/testenv.yaml:14:13")]

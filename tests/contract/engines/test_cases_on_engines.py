@@ -11,7 +11,8 @@ import ianvs
 from ianvs.base.types import CaseResult
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
-from tests.marks import slow
+
+pytestmark = pytest.mark.slow  # of the local engine, tests/contract/running/scheduler/test_supervision.py is quick
 
 
 def run(folder: Path, yaml: str, what: str, extra: str = "") -> tuple[CaseResult, CaseResult]:
@@ -38,7 +39,6 @@ def test_a_case_that_hangs_is_ended(tmp_path: Path, yaml: str) -> None:
     assert (hung.failure.kind, len(hung.rounds), other.status) == ("timeout", 3, "finished")
 
 
-@pytest.mark.slow
 def test_a_case_over_its_memory_is_ended(tmp_path: Path, yaml: str) -> None:
     eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(3600)"
     eater, other = run(tmp_path, yaml, eat, "limits: {memory_mb: 600}")
@@ -46,7 +46,7 @@ def test_a_case_over_its_memory_is_ended(tmp_path: Path, yaml: str) -> None:
     assert (eater.failure.kind, other.status) == ("memory", "finished")
 
 
-@pytest.mark.parametrize("death", ["os.kill(os.getpid(), 9)", slow("ctypes.string_at(0)")])
+@pytest.mark.parametrize("death", ["os.kill(os.getpid(), 9)", "ctypes.string_at(0)"])
 def test_a_case_that_dies_once_is_tried_again_and_finishes(tmp_path: Path, yaml: str, death: str) -> None:
     flag = tmp_path / "notes" / "flag"
     flag.parent.mkdir()
@@ -56,7 +56,6 @@ def test_a_case_that_dies_once_is_tried_again_and_finishes(tmp_path: Path, yaml:
     assert flag.exists()
 
 
-@pytest.mark.slow
 def test_a_case_that_dies_every_time_is_a_row(tmp_path: Path, yaml: str) -> None:
     dead, other = run(tmp_path, yaml, "import os\nos.kill(os.getpid(), 9)")
     assert dead.failure is not None

@@ -29,26 +29,21 @@ OF_CLASSES = {**ON_ANY_NETWORK, **TRANSFORMERS}
 WITH_MEMORY = {name: one for name, one in EVERY.items() if "capacity" in one.options}
 
 
-SLOW_ONES = TRANSFORMERS.keys() - {"l2p"}
-# Of each way to keep what was learned, and of each type of data: a promise that few methods could break for themselves.
 FEW = {
-    *("finetune", "replay", "ewc", "lwf", "gem", "der", "icarl", "bic", "packnet", "max softmax", "ncm", "l2p"),
+    *("finetune", "replay", "ewc", "lwf", "gem", "der", "icarl", "bic", "packnet", "max softmax", "ncm"),
     *("segmentation, finetune", "segmentation by classes, MiB", "boxes, replay", "several labels, prs"),
     *("language, replay", "language, moelora"),
 }
+"""Of each way to keep what was learned, and of each type of data. All others are slow: `.ci/nightly` tries them when
+methods, or what they are made of, have changed."""
 
 
 def every(methods):
-    quick = [slow(one) if name in SLOW_ONES else one for name, one in methods.items()]
-    return pytest.mark.parametrize("one", quick, ids=methods)
+    return pytest.mark.parametrize(
+        "one", [one if name in FEW else slow(one) for name, one in methods.items()], ids=methods
+    )
 
 
-def some(methods):
-    few = [one if name in FEW else slow(one) for name, one in methods.items()]
-    return pytest.mark.parametrize("one", few, ids=methods)
-
-
-every_method = every(EVERY)
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
 
 
@@ -70,12 +65,12 @@ def test_no_method_that_ships_is_left_out():
     }
 
 
-@every_method
+@every(EVERY)
 def test_it_is_a_learner(one):
     assert isinstance(one.make(), Learner)
 
 
-@every_method
+@every(EVERY)
 def test_a_loaded_model_answers_and_goes_on_bit_for_bit(one, tmp_path):
     learner = taught(one, one.rounds - 1)
     resumed = one.make()
@@ -88,7 +83,7 @@ def test_a_loaded_model_answers_and_goes_on_bit_for_bit(one, tmp_path):
     np.testing.assert_array_equal(*(one.answers(each, one.rounds, 5) for each in (learner, resumed)))
 
 
-@some(EVERY)
+@every(EVERY)
 def test_loading_takes_it_back_to_where_it_was_saved(one, tmp_path):
     learner, straight = taught(one, 1), taught(one, 1)
     kept = learner.save(tmp_path / "kept")
@@ -99,7 +94,7 @@ def test_loading_takes_it_back_to_where_it_was_saved(one, tmp_path):
     assert same(weights(learner), weights(straight))
 
 
-@some(EVERY)
+@every(EVERY)
 def test_an_untrained_model_can_be_examined_and_that_changes_nothing_later(one):
     examined, blind = one.make(), one.make()
     one.answers(examined, 0, 5)
@@ -108,7 +103,7 @@ def test_an_untrained_model_can_be_examined_and_that_changes_nothing_later(one):
     assert same(weights(examined), weights(blind))
 
 
-@some(EVERY)
+@every(EVERY)
 def test_the_seed_decides_the_model(one):
     a, b, c = (taught(one, 1, seed) for seed in (5, 6, 5))
     assert same(weights(a), weights(c))
@@ -118,7 +113,7 @@ def test_the_seed_decides_the_model(one):
 exam_of_pictures = cache(pictures)
 
 
-@some(ON_ANY_NETWORK)
+@every(ON_ANY_NETWORK)
 def test_a_residual_network_goes_on_bit_for_bit_after_loading(one, tmp_path):
     learner, resumed = (one.make(network="resnet", widths=(4, 8)) for _ in range(2))
     one.teach(learner, 1, 5, exam=exam_of_pictures)

@@ -136,7 +136,7 @@ def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str,
     file = tmp_path / "job" / "algorithm.yaml"
     file.write_text(edited(file.read_text(), old, new))
     for check in (ianvs.validate, ianvs.run):
-        found = errors_of(check, path, workspace=tmp_path / "ws")
+        found = errors_of(check, path, workspace=tmp_path / "ws", engine="inline")
         assert error in [(code, location.rpartition("/")[2]) for code, location in found]
 
 
@@ -145,7 +145,7 @@ def test_a_module_that_is_missing_is_told(tmp_path: Path) -> None:
     file = tmp_path / "job" / "algorithm.yaml"
     text = file.read_text()
     file.write_text(text[: text.index("    - type: aggregation")])
-    assert errors_of(ianvs.validate, path, workspace=tmp_path / "ws") == [
+    assert errors_of(ianvs.validate, path, workspace=tmp_path / "ws", engine="inline") == [
         ("missing-module", f"{tmp_path}/job/algorithm.yaml:5:3")
     ]
 

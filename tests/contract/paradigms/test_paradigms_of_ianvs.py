@@ -263,6 +263,7 @@ def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str,
     assert (code, location.rpartition("/")[2]) == error
 
 
+@pytest.mark.slow
 def test_the_examples_run(tmp_path: Path) -> None:
     for name in ("lifelong_learner", "federated_client", "edge_and_cloud"):
         results = ianvs.run(ROOT / "examples" / name / "benchmarkingjob.yaml", workspace=tmp_path, engine="inline")

@@ -79,6 +79,7 @@ def test_an_adapter_is_loaded_with_what_was_tuned_beside_it(folder: Path, tmp_pa
     assert second.predict(rows()) == first.predict(rows())
 
 
+@pytest.mark.slow
 def test_coins_eight_tasks_are_checked_and_planned_on_their_layout(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -187,7 +187,7 @@ def _innermost():
     frame, line, looped = sys._getframe(2), "elsewhere", False
     while frame is not None:
         path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(ROOT) and ".venv" not in path.parts and path.name != "fake_card.py":
+        if path.is_relative_to(ROOT) and ".venv" not in path.parts and path.name != "fake_cuda.py":
             if line == "elsewhere":
                 line = f"{path.name}: {linecache.getline(str(path), frame.f_lineno).strip()}"
             looped = looped or (path.name, frame.f_code.co_name) in LOOPS

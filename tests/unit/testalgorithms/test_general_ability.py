@@ -16,6 +16,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("lm_eval")
 
 from ianvs.testalgorithms.language import LanguageLearner
+from tests.marks import slow
 
 QUESTIONS = [
     {"question": "Who is mayor?", "choices": ["Ada Berg", "Red Foxes"], "right": 0},
@@ -119,7 +120,7 @@ def test_it_is_a_column_of_the_leaderboard(task: Path, tmp_path: Path) -> None:
     ("given", "code"),
     [
         ("./nowhere.yaml", "missing-file"),
-        ("arc_esy", "invalid-choice"),
+        slow("arc_esy", "invalid-choice"),
         ("arc_easy, arc_easy", "conflicting-keys"),
     ],
 )

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from ianvs.base.secrets import without_secret
@@ -48,6 +49,7 @@ def collect(
     }
 
 
+@cache
 def version_of(package: str) -> str | None:
     """None: it is not installed."""
     try:

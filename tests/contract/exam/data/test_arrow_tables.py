@@ -187,7 +187,6 @@ LACKS = {
     "no number": ({"a": [1.0, None], "label": [0, 1]}, {}, "invalid-record", "t.parquet"),
     "no sample": ({"text": ["p", "q"], "label": [0, 1]}, {}, "missing-column", "t.parquet"),
     "an empty label": ({"a": [1.0, 2], "label": ["x", None]}, {}, "invalid-record", "t.parquet"),
-    "lists of labels": ({"a": [1.0, 2], "label": [[0], [1]]}, {}, "invalid-record", "t.parquet"),
     "ragged samples": ({"x": [[1, 2], [3]], "label": [0, 1]}, {}, "invalid-record", "t.parquet"),
     "no picture": ({"x": [b"no picture"], "label": [0]}, {}, "invalid-record", "t.parquet"),
     "a slip in label": ({"a": [1.0], "species": ["x"]}, {"label": "specie"}, "missing-column", ""),

@@ -143,6 +143,7 @@ def test_a_sigterm_to_every_process_leaves_the_answer_to_the_supervisor(engine: 
     assert until_ended(engine)[-1].payload == 0
 
 
+@pytest.mark.slow
 def test_tasks_are_not_forked_from_what_has_asked_for_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA refuses to work there. A library may ask while it is imported; its driver is one by name here."""
     shutil.copy(_ctypes.__file__, tmp_path / "libcuda.so.1")

@@ -128,6 +128,7 @@ def test_a_broken_file_leaves_the_others_alone(
     assert Counter(name for name, _ in runs(job))["plugin.py"] == times
 
 
+@pytest.mark.slow
 def test_what_a_file_prints_is_no_answer(job: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for name in FILES:
         (job.parent / name).write_text(f"print('[1]', flush=True)\n{(job.parent / name).read_text()}")

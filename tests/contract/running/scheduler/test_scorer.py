@@ -113,6 +113,7 @@ def test_a_scorer_that_dies_fails_its_case_alone(tmp_path: Path, dying: str, kin
     assert len(scoring(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_a_metric_without_memory_fails_its_case_and_the_scorer_goes_on(tmp_path: Path) -> None:
     failure = only_the_first_failed(job(tmp_path, "raise MemoryError")).failure
     assert failure is not None

@@ -79,6 +79,7 @@ def test_a_case_over_its_memory_is_ended_with_the_limit_named(tmp_path: Path) ->
     assert other.status == "finished"
 
 
+@pytest.mark.slow
 def test_pages_that_a_case_shares_with_its_children_count_once(tmp_path: Path) -> None:
     share = """\
 import numpy, os, time
@@ -106,6 +107,7 @@ def test_memory_of_children_counts(tmp_path: Path) -> None:
     assert found.failure.kind == "memory"
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     started, gate = notes(tmp_path) / "started", notes(tmp_path) / "gate"
     wait = f"""\
@@ -183,6 +185,7 @@ def test_a_plugin_that_kills_the_process_above_it_fails_alone(tmp_path: Path) ->
     assert [found.status for found in others] == ["finished"] * 3
 
 
+@pytest.mark.slow
 def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> None:
     seen: list[str] = []
 
@@ -349,6 +352,7 @@ def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_di
     assert (again.ran, next(iter(again)).status) == (0, "finished")
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_fit_on_the_disk_stops_the_run(tmp_path: Path, small_disk: Path) -> None:
     large = edited(MAJORITY, ".write_text(repr(self.counts))", ".write_bytes(bytes(5_000_000))")
     plugin = edited(large, "def save(self, path):", "def save(self, path):\n        if not self.counts: return None")
@@ -357,7 +361,7 @@ def test_a_model_that_does_not_fit_on_the_disk_stops_the_run(tmp_path: Path, sma
     assert [case.state for case in ianvs.plan(path, workspace=small_disk)] == ["failed", "new", "new"]
 
 
-@pytest.mark.parametrize("engine", ["local", "inline"])
+@pytest.mark.parametrize("engine", ["inline", slow("local")])
 def test_a_plugin_that_can_not_write_its_own_file_stops_no_other_case(tmp_path: Path, engine: str) -> None:
     own = doing("import errno; raise OSError(errno.EACCES, 'no', '/proc/own')")
     path = write_job(tmp_path, plugin=own, job=f"seeds: [0, 1]\nengine: {engine}", **ONE_CASE)
@@ -388,7 +392,8 @@ def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_make
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("odd", ["import os; os.umask(0o777)", slow("import time; time.time = lambda: 0.0")])
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", ["import os; os.umask(0o777)", "import time; time.time = lambda: 0.0"])
 def test_a_plugin_that_changes_the_umask_or_the_clock_loses_nothing(tmp_path: Path, odd: str) -> None:
     results = ianvs.run(write_job(tmp_path, plugin=doing(odd), job=job(""), **ONE_CASE))
     assert [found.status for found in results] == ["finished", "finished"]
@@ -431,6 +436,7 @@ def test_the_cards_that_are_visible_are_found_without_starting_cuda(tmp_path: Pa
     assert visible_gpus({}, tmp_path / "nowhere") == ()
 
 
+@pytest.mark.slow
 def test_a_case_sees_only_its_card_before_anything_is_imported(tmp_path: Path) -> None:
     seen = notes(tmp_path) / "seen"
     plugin = "import torch, os\n" + doing(f"print(os.environ['CUDA_VISIBLE_DEVICES'], file=open({str(seen)!r}, 'w'))")

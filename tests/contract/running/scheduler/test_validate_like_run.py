@@ -15,6 +15,7 @@ from ianvs.cli import main
 from tests.edits import edited
 from tests.errors import Found, raised, recorded
 from tests.jobs import MAJORITY, TESTENV, write_job
+from tests.marks import slow
 
 NEVER = """
     def train(self, train_data, **context): raise SystemExit(9)
@@ -135,7 +136,7 @@ MANY = ", ".join(map(str, range(40)))
             f"- a: {{values: [{MANY}]}}\n- b: {{values: [{MANY}, odd]}}",  # each is built with once
             ("refused-arguments", "algorithm.yaml:5:13"),
         ),
-        (
+        slow(
             model(before="import time\ntime.sleep(600)"),
             "",
             ("unloadable-plugin", "algorithm.yaml:5:13"),
@@ -150,6 +151,7 @@ def test_a_plugin_that_can_not_be_built(tmp_path: Path, plugin: str, grid: str, 
     assert refused(path) == [error]
 
 
+@pytest.mark.slow
 def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with_others(tmp_path: Path) -> None:
     settings = {"hyperparameters": "", "algorithms": ("one", "two"), "engine": "local"}
     path = write_job(tmp_path, plugin=model(", a"), name="Model", **settings)

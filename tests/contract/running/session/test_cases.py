@@ -120,9 +120,9 @@ def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(
     [planned] = ianvs.plan(path)
     assert (planned.state, planned.action) == ("unfinished", "resume")
     printed(planned.reason)
-    [resumed] = ianvs.run(path)
+    [resumed] = ianvs.run(path, engine="inline")
     assert trained.read_text().split() == ["1", "2", "3", "3", "4", "5"]
-    [undisturbed] = ianvs.run(write_job(tmp_path / "other", **one_case))
+    [undisturbed] = ianvs.run(write_job(tmp_path / "other", **one_case), engine="inline")
     assert resumed.matrices["accuracy"].values.tolist() == undisturbed.matrices["accuracy"].values.tolist()
 
 
@@ -157,7 +157,7 @@ def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) ->
     assert process.returncode == 130
     [planned] = ianvs.plan(path)
     printed(planned.reason)
-    assert ianvs.run(path).exit_code == 0
+    assert ianvs.run(path, engine="inline").exit_code == 0
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
 
 

@@ -125,6 +125,7 @@ def test_probes_within_a_stream_do_not_touch_the_learner(tmp_path: Path) -> None
     assert saved(probed)["drawn"] == saved(plain)["drawn"]
 
 
+@pytest.mark.slow
 def test_scores_are_made_where_the_plugin_never_was(tmp_path: Path) -> None:
     """It turns numpy's comparison and the current folder; its score is that of its answers all the same."""
     turning = edited(

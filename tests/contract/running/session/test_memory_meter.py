@@ -149,7 +149,8 @@ def allocate(done):
 """
 
 
-@pytest.mark.parametrize("what", ["an array", *map(slow, [*TAKES][1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("what", TAKES)
 def test_a_plugin_takes_the_same_in_the_process_of_the_case_and_in_its_own(tmp_path: Path, what: str) -> None:
     """Its children live until their case has ended, so that the look at the end of the round sees them."""
     before = "        for label in"

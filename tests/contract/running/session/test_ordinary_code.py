@@ -115,9 +115,9 @@ def accuracies(found: list[CaseResult]) -> set[float]:
 
 
 def test_loaders_with_workers_threads_and_processes_are_its_own_affair(tmp_path: Path) -> None:
-    how = "['', loader in train, loader in predict, thread left running, process]"
+    how = "['', loader in train, loader in predict, thread left running, process, file]"
     found = finished(tmp_path, f"- how: {{values: {how}}}\n- workers: {{values: [2]}}")
-    assert len(found) == 5
+    assert len(found) == 6
     [accuracy] = accuracies(found)
     assert accuracy > 0.8
 
@@ -176,6 +176,7 @@ def test_a_long_folder_for_temporary_files_is_none_for_sockets(tmp_path: Path, m
     assert list(long.iterdir()) == []  # nothing is left
 
 
+@pytest.mark.slow
 def test_two_seeds_at_once_write_and_read_a_file_of_one_name(tmp_path: Path) -> None:
     found = finished(tmp_path, "- how: {values: [file]}", "seeds: [0, 1]\njobs: 2")
     assert len(found) == 2

@@ -10,6 +10,7 @@ import pytest
 import ianvs
 from tests.errors import printed
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 MEASURING = (
     "from ianvs.base.types import Measure\n"
@@ -39,7 +40,7 @@ def job(folder: Path, said: str) -> Path:
     return write_job(folder, plugin=MEASURING % said, hyperparameters="", job="seeds: [0]")
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
+@pytest.mark.parametrize("engine", ["inline", slow("local")])
 def test_it_is_a_column_and_has_a_value_before_training_and_after_each_round(tmp_path: Path, engine: str) -> None:
     results = ianvs.run(job(tmp_path, '{"looked": 10 * round, "steps": 2}'), engine=engine)
     [case] = results

@@ -68,7 +68,7 @@ def said(*turns: str, topic: str) -> dict[str, Any]:
     return {"messages": messages, "topic": topic}
 
 
-def written(folder: Path, testenv: str = TESTENV, plugin: str = PARROT, engine: str = "local", **more: Any) -> Path:
+def written(folder: Path, testenv: str = TESTENV, plugin: str = PARROT, engine: str = "inline", **more: Any) -> Path:
     for year, mayor in (("2022", "Ann"), ("2023", "Bo")):
         records = [
             said("Who is mayor?", mayor, "Since when?", year, topic="city"),

@@ -143,6 +143,7 @@ def answers(path: Path) -> list[list[list[str]]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_server_replies_as_the_learner_would_over_turns_rounds_and_groups(
     tmp_path: Path, base: Path, server: str
 ) -> None:

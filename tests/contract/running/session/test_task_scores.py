@@ -14,6 +14,7 @@ from ianvs.testenv.questions.task_scores import TaskScores, labels_within
 from tests.edits import edited
 from tests.errors import errors_of, printed
 from tests.jobs import MAJORITY, write_job
+from tests.marks import slow
 
 CLASSES = "class-incremental"
 NEAREST = '''
@@ -87,7 +88,7 @@ def taken(
     return results
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
+@pytest.mark.parametrize("engine", ["inline", slow("local")])
 def test_it_is_the_accuracy_among_the_classes_of_the_task(tmp_path: Path, engine: str) -> None:
     [found] = taken(tmp_path, yaml(), engine=engine)
     exam = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml")[CLASSES]

@@ -18,6 +18,7 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from tests.edits import edited
 from tests.errors import errors_of
 from tests.jobs import write_job
+from tests.marks import slow
 
 TESTENV = """
 dataset: {train_data: ./texts.jsonl, test_data: ./texts.jsonl}
@@ -46,7 +47,7 @@ class Parrot:
 """
 
 
-@pytest.mark.parametrize("engine", ["inline", "local"])
+@pytest.mark.parametrize("engine", ["inline", slow("local")])
 @pytest.mark.parametrize("form", ["list", "objects", "numbers"])
 def test_a_learner_of_texts_is_scored(tmp_path: Path, engine: str, form: str) -> None:
     answers = (12, 7, 9, 3) if form == "numbers" else ("in the house", "nobody", "ça va, Ünal\n", "猫")
