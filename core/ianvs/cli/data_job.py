@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ianvs.base.errors import ConfigError, IanvsError, one_line, shown_path
+from ianvs.base.errors import ConfigError, IanvsError, Location, ValidationError, one_line, shown_path
 from ianvs.base.package import JOB_FILE
 from ianvs.cli.beginning import from_template
 from ianvs.config import load_job
@@ -70,7 +70,7 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
 
 def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
     """The first form in which the data can be read. Raises the error of the last one."""
-    error: Exception | None = None
+    error: ConfigError | SourceError | None = None
     for keys in _forms(data.absolute()):
         try:
             train, test = _parts(keys, name, files)
@@ -80,10 +80,14 @@ def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
         if "test_data" in keys and set(train.ids.tolist()) & set(test.ids.tolist()):
             continue  # there is no split in it: both parts are all of it
         return _Found(keys, train, test)
-    if isinstance(error, SourceError):
-        raise ConfigError(error.problems) from None
     assert error is not None
-    raise error
+    raise ConfigError(_placed_in(data, problem) for problem in error.problems) from None
+
+
+def _placed_in(data: Path, problem: ValidationError) -> ValidationError:
+    """The same error, at the data where its place is in a file that only this look had."""
+    place = problem.place if problem.place is not None and problem.place.file.exists() else Location(data)
+    return ValidationError(problem.message, place, code=problem.code)
 
 
 def _forms(data: Path) -> Iterator[dict[str, str]]:

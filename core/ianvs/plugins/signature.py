@@ -6,7 +6,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TypeVar
 
 from ianvs.base.errors import closest
@@ -34,12 +34,29 @@ class Parameters:
         return (*self.required, *self.defaults)
 
 
+_SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("lr", "eta"), ("learning_rate",)),
+        "learning_rate": ("lr",),
+        **dict.fromkeys(("bs", "batch", "train_mb_size", "minibatch_size"), ("batch_size",)),
+        **dict.fromkeys(("n_epochs", "num_epochs", "max_epochs", "train_epochs"), ("epochs",)),
+        "wd": ("weight_decay",),
+        **dict.fromkeys(("mem_size", "memory_size", "buffer_size", "memory", "buffer"), ("capacity", "memory_total")),
+        "mom": ("momentum",),
+        **dict.fromkeys(("optim", "opt"), ("optimizer",)),
+        **dict.fromkeys(("backbone", "model", "arch"), ("network",)),
+    }
+)
+"""What other libraries call hyperparameters, and what ours may be."""
+
+
 def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """(name, what is wrong with it): arguments that `owner` does not take, and those that it needs and does not get."""
     listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
     for name in given:
         if not takes.open and name not in takes.names:
-            yield name, f"{owner} has no {noun} '{name}'.{closest(name, takes.names)} {listed}"
+            meant = next((known for known in _SHORT.get(name.casefold(), ()) if known in takes.names), name)
+            yield name, f"{owner} has no {noun} '{name}'.{closest(meant, takes.names)} {listed}"
     for name in takes.required:
         if name not in given:
             yield name, f"{owner} needs the {noun} '{name}', which the file does not give."

@@ -276,6 +276,8 @@ def _store_untrained(case: Case) -> tuple[Model, bool]:
         try:
             if case.phase == "all" or case.gate is not None:  # which may go back to it
                 model = case.learner.save(folder.model)
+        except PluginError:
+            raise  # it would fail after the first round, too
         except Exception:  # nothing to save before training
             case.rounds.clear_model(folder)
         case.rounds.write(folder, case.summarizer.untrained(), predictions or {}, model, {})

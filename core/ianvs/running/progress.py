@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,10 +13,12 @@ from ianvs.base.errors import one_line
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, Failure, Status
 from ianvs.base.visible_text import visible
+from ianvs.exam.metrics.registry import metric_header
 from ianvs.results.report.trials import drawn_text
 from ianvs.results.report.values import method_name, telling
 from ianvs.running.planning.cases import PlannedAlgorithm, axes
 from ianvs.running.planning.plan import Plan, PlannedCase
+from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import search_space
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import Study
@@ -306,7 +309,19 @@ def _opening(plan: Plan, to_do: int) -> str:
     if not to_do:
         return f"{plan.job.name}: all {total} cases are finished already"
     reused = f", {total - to_do} finished already" if to_do < total else ""
-    return f"{plan.job.name}: {to_do} of {total} cases to do{reused}"
+    return f"{plan.job.name}: {to_do} of {total} cases to do{reused}{_references(plan)}"
+
+
+def _references(plan: Plan) -> str:
+    """Why there are cases that the job does not list: what metrics compare with."""
+    metrics: dict[str, dict[str, None]] = {}
+    for exam in plan.job.testenvs:
+        for spec in exam.metrics:
+            for need in set(metric_header(spec).needs) & {*ROLES}:
+                metrics.setdefault(need, {})[spec.name] = None
+    counts = Counter(case.role for case, _ in plan.cases() if case.role in metrics) if metrics else {}
+    told = [f"{count} {role} reference runs for {', '.join(metrics[role])}" for role, count in counts.items()]
+    return f"; among them {' and '.join(told)}" if told else ""
 
 
 def _so_far(study: Study) -> str:

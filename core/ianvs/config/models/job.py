@@ -141,6 +141,10 @@ class RankSpec(Spec):
     # ianvs: Ianvs's own tables, too, in rank/ianvs/; proposal: the report of the MDIL-SS proposal, in rank/proposal/
     style: Literal["native", "ianvs", "proposal"] = "native"
     selected_output_columns: _Texts = ()  # of selected_rank.csv, by their titles; (): all
+    # One column for hyperparameters that classes name differently: {lr: learning_rate}.
+    columns: Annotated[
+        Mapping[str, Name], Field(description="a mapping of hyperparameters to the columns that show them")
+    ] = field(default_factory=dict)
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
     places: Annotated[Mapping[str, Location], NoKey] = field(
         default_factory=dict, compare=False, repr=False
@@ -154,6 +158,7 @@ class RankSpec(Spec):
     def placed(self, document: Document, path: Steps) -> Self:
         columns = ((*where, name) for where, entry in entries(document.data, *path, "sort_by") for name in entry)
         places = {str(where[-1]): document.key_place(where) for where in columns}
+        places |= {name: document.key_place((*path, "columns", name)) for name in self.columns if name not in places}
         return replace(super().placed(document, path), places=places)
 
 

@@ -43,7 +43,7 @@ def unusable() -> tuple[str, ...]:
 def find(name: str) -> Metric | None:
     """The metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
 
-    Those of the table of names in papers come last.
+    Behind these come the table of names in papers, and the columns of costs.
 
     Raises PluginError where two packages define it.
     """
@@ -53,6 +53,8 @@ def find(name: str) -> Metric | None:
         return ahead.at_shift(ahead, int(shift))
     if not found and (target := named_by_alias(name)):
         found = _of_name(target)
+    if not found:  # as the leaderboard heads its column: Train_seconds
+        found = [(one, at) for one, at in _of_name(f"{name[:1].lower()}{name[1:]}") if one.level == "system"]
     if len(found) > 1:
         who = " and by ".join(whose(point) for _, point in found)
         raise PluginError(

@@ -32,6 +32,7 @@ _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
 )  # the last goes first
+_EXPLAINED = ("metric", "hyperparameter")  # by their definition, or by their name
 _OUT_OF_RANK = ("bound", "over", "changed", "unsaved", "untrained")
 _STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(_OUT_OF_RANK, "dim")}
 """Of rows, by their marks."""
@@ -66,6 +67,8 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
         free = width - sum(_width(c, padding) for c in shown if c.source is not _SETTINGS) - _GAP - padding
         folded = max(_NARROWEST_SETTINGS, min(free, _SETTINGS_WIDTH))
         say(aligned(shown, widths=[folded if c.source is _SETTINGS else None for c in shown]), "")
+    if metrics := [column.title for column in left_out if column.kind == "metric"]:
+        say(f"Not shown for the width of the terminal: {', '.join(metrics)}. The csv and the page have them.", "yellow")
     say("", "")
     for note in _leaders(document):
         say(note, "green")
@@ -81,6 +84,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
     notes = [*document.said(*BELOW, "remark"), *(f"Published: {line}." for line in document.said("published"))]
     notes += [constants_note([c for c in told_once if not c.blank])]
     notes += [f"Not shown here: {names}. The csv has all columns." if names else "", *document.said("definition")]
+    notes += [f"{c.title}: {c.source.meaning}." for c in ranking.columns if c.kind not in _EXPLAINED and c.source]
     for note in filter(None, notes):
         say(note, "dim")
 

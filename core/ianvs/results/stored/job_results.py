@@ -154,7 +154,7 @@ class Results:
         seeds = self.seeds if self._chosen is None else self._chosen.seeds
         passed = PassedScores(seeds)
         board = build_leaderboard(
-            passed.watch(self.reported),
+            passed.watch(_under_columns(self.reported, self.rank.columns)),
             self.rank,
             asked,
             self.columns,
@@ -210,6 +210,18 @@ class Results:
     @property
     def failed(self) -> tuple[CaseResult, ...]:
         return tuple(result for result in self if result.status == "failed")
+
+
+def _under_columns(results: Iterable[CaseResult], columns: Mapping[str, str]) -> Iterator[CaseResult]:
+    """The same results; hyperparameters have the names of the columns that show them."""
+    for result in results:
+        given = result.case.hyperparameters
+        names = {name: columns.get(name, name) for name in given}
+        if names == {name: name for name in given} or len({*names.values()}) < len(names):  # it has both: they differ
+            yield result
+        else:
+            case = replace(result.case, hyperparameters={names[name]: value for name, value in given.items()})
+            yield replace(result, case=case)
 
 
 def load_results(workspace: str | Path, job: str | None = None) -> Results:

@@ -66,6 +66,17 @@ def _wrong_column(flight: Preflight, said: str, name: str, what: str = "is not a
     return f"{said} '{name}', which exists for several scores: write {listed}." if several else ""
 
 
+def renamed_problems(flight: Preflight) -> Iterator[ValidationError]:
+    """What is wrong with `columns` of the leaderboard: names that no algorithm has."""
+    rank, modules = flight.job.rank, [module for one in flight.job.algorithms for module in one.modules]
+    known = list(dict.fromkeys(name for module in modules for name in (*dict(module.grid), *module.constants)))
+    for name in rank.columns:
+        if name not in known and flight.job.search is None:
+            hint = f"{closest(name, known)} There are: {', '.join(known) or 'none'}."
+            message = f"`columns` names '{name}', which is no hyperparameter in the algorithms' files.{hint}"
+            yield ValidationError(message, rank.places.get(name), code="unknown-hyperparameter")
+
+
 def _same_metric(name: str, column: str) -> bool:
     meant = find(name)
     return meant is not None and find(column.partition(" of ")[0]) is meant

@@ -265,6 +265,7 @@ FILES: tuple[Check, ...] = (
     Check(checks.metric_problems),  # an author's file: a second in another process, once
     Check(column_checks.sort_problems, stands_on_others=True),
     Check(column_checks.rank_select_problems, stands_on_others=True),
+    Check(column_checks.renamed_problems),
     Check(column_checks.search_problems, stands_on_others=True),
     Check(column_checks.published_problems, stands_on_others=True),
     Check(checks.quantity_problems, stands_on_others=True),

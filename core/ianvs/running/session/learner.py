@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,8 @@ class LocalLearner:
         self._meter = Meter()
         self.spent = self.built = self.saved = NOTHING_SPENT
         self.changed = ""
-        self._size, self._last = NetworkSize(), cast("Asking | None", None)  # whose first sample may be predicted again
+        self._size = NetworkSize()
+        self._last: Asking | None = None  # whose first sample may be predicted again
         self.session: CaseSession
         self.state: State
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +80,18 @@ class AuthorsModule:
         """Let the plugin write its model at `path`; where its load() is to look for it. None: it has no save()."""
         if not callable(getattr(self.plugin, "save", None)):
             return None
-        with self._loaded.active():
-            written = self.plugin.save(path)
+        try:
+            with self._loaded.active():
+                written = self.plugin.save(path)
+        except (OSError, RuntimeError) as error:
+            if (folder := _missing_folder(error)) is None:
+                raise
+            raise PluginError(
+                f"{self.name}.save() writes into the folder '{folder}', which does not exist ({type(error).__name__}). "
+                "Write at the path that save() is given, as in torch.save(state, path), or make the folder first: "
+                f"os.makedirs({folder!r}, exist_ok=True).",
+                code="missing-file",
+            ) from error
         written = Path(written) if isinstance(written, str | Path) else path
         return written if written.is_relative_to(path.parent) else path
 
@@ -96,6 +108,15 @@ class AuthorsModule:
         if rules.task_in_training and rules.task_in_testing:
             return f"{asks}, but the answers of {rules.scenario} are not chosen among the classes of a task."
         return f"{asks}, but {rules.scenario} hides the identity of the task {when}."
+
+
+def _missing_folder(error: Exception) -> str | None:
+    """The folder that a file can't be written in because it is not there; None for other errors."""
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str | bytes | Path):
+        folder = Path(os.fsdecode(error.filename)).parent
+        return None if folder.exists() else str(folder)
+    said = re.search(r"Parent directory (.+) does not exist", str(error))  # of torch.save
+    return said[1].strip("'\"") if said else None
 
 
 class Modules:

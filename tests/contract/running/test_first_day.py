@@ -1,0 +1,91 @@
+"""What somebody meets on the first day: columns of their names, references that are explained, a save() that fails."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import ianvs
+from ianvs.running.progress import _opening
+from tests.edits import edited
+from tests.errors import errors_of, printed
+from tests.jobs import write_job
+
+PLUGIN = """
+import os
+import numpy as np
+
+
+class Mine:
+    def __init__(self, lr=0.1):
+        self.lr = lr
+
+    def train(self, train_data, valid_data=None):
+        self.answer = int(train_data.y[0])
+
+    def predict(self, data):
+        return np.full(len(data), getattr(self, "answer", 0))
+
+    def save(self, path):
+        np.save(path.with_suffix(".npy"), 1)
+        return path.with_suffix(".npy")
+
+    def load(self, path):
+        self.answer = int(np.load(path))
+
+
+class Other(Mine):
+    def __init__(self, learning_rate=0.1):
+        super().__init__(learning_rate)
+
+
+class Careless(Mine):
+    def save(self, path):
+        with open(os.path.join("checkpoints", "model"), "w") as file:
+            file.write("1")
+"""
+
+
+def job(folder: Path, name: str, hyperparameters: str, rank: str = "", metrics: str = "[accuracy]") -> Path:
+    exam = f"dataset: {{name: digits}}\nscenario: {{name: CIL, rounds: 5}}\nmetrics: {metrics}"
+    path = write_job(
+        folder, testenv=exam, plugin=PLUGIN, name=name, hyperparameters=hyperparameters, job="engine: inline"
+    )
+    path.write_text(edited(path.read_text(), "    sort_by:", f"{rank}    sort_by:"))
+    return path
+
+
+def test_hyperparameters_of_two_names_are_one_column(tmp_path):
+    path = job(tmp_path, "Mine", "- lr: {values: [0.1, 0.2]}", "    columns: {lr: learning_rate}\n")
+    results = ianvs.run(path)
+    with (tmp_path / "ws" / "test" / "rank" / "all_rank.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert sorted(row["Learning_rate"] for row in rows) == ["0.1", "0.2"]
+    assert "Lr" not in rows[0]
+    assert [result.case.hyperparameters for result in results] == [{"lr": 0.1}, {"lr": 0.2}]
+    assert ianvs.load_results(tmp_path / "ws").leaderboard.rows == results.leaderboard.rows
+
+
+def test_a_column_of_no_hyperparameter_is_refused(tmp_path):
+    path = job(tmp_path, "Mine", "- lr: {values: [0.1]}", "    columns: {lrr: learning_rate}\n")
+    [(code, place)] = errors_of(ianvs.validate, path)
+    assert (code, place.split(":")[0]) == ("unknown-hyperparameter", f"{tmp_path}/benchmarkingjob.yaml")
+
+
+def test_a_save_into_a_folder_that_is_not_there_fails_before_the_first_round(tmp_path):
+    [result] = ianvs.run(job(tmp_path, "Careless", ""))
+    assert result.failure is not None
+    assert len(result.rounds) == 0
+    printed(result.failure.message)
+
+
+@pytest.mark.parametrize(("metrics", "told"), [("[accuracy]", False), ("[accuracy, IM]", True)])
+def test_a_run_says_which_cases_are_references(tmp_path, metrics, told):
+    path = write_job(
+        tmp_path,
+        testenv=f"dataset: {{name: digits}}\nscenario: {{name: CIL, rounds: 5}}\nmetrics: {metrics}",
+        hyperparameters="",
+        job="engine: inline",
+    )
+    opening = _opening(ianvs.plan(path), 1)
+    assert ("joint reference" in opening and "IM" in opening) == told
