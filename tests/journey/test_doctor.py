@@ -104,7 +104,7 @@ def test_little_memory_is_a_note_and_a_container_counts() -> None:
 def test_what_may_be_left_out_is_a_note_with_its_extra() -> None:
     found = list(package_findings({"ray": None, "transformers": "4.56", "peft": None, "timm": "1.0", "optuna": "4"}))
     assert [finding.state for finding in found] == ["note", "ok", "note", "ok", "ok"]
-    assert "ianvs[ray]" in found[0].remedy
+    assert "ianvs-bench[ray]" in found[0].remedy
 
 
 def test_models_in_a_cache_are_named(tmp_path: Path) -> None:

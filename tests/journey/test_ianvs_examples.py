@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
@@ -22,11 +23,14 @@ import ianvs
 from ianvs.base.types import Failure
 from ianvs.cli.command_line import main
 from ianvs.cli.ianvs_examples.examples_command import _ACTION
+from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
 from ianvs.cli.ianvs_examples.one_example import Example, _judged
 from ianvs.cli.ianvs_examples.whose import _who, refused
+from ianvs.processes.proc import below, state
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
 from tests.errors import printed
+from tests.waiting import PATIENCE, wait_for
 
 PLUGIN = """
 from sedna.common.class_factory import ClassFactory, ClassType
@@ -152,7 +156,7 @@ def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_
         (missing.format("mmcv.image", "Install it (pip install mmcv)."), ("package", "packages: mmcv")),
         (missing.format("RFNet.config", own), ("checkout", "files that its code imports: RFNet.config")),
         (".run/job.yaml:8:1: there is no file x.py.", ("checkout", "there is no file x.py.")),
-        (".data/train.jsonl:2:1: no 'answer'.", ("data", ".data/train.jsonl:2:1: no 'answer'.")),
+        (".data/train.jsonl:2:1: no 'answer'.", ("ours", ".data/train.jsonl:2:1: no 'answer'.")),
     ):
         assert refused(said, tmp_path) == who
 
@@ -182,7 +186,7 @@ def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checko
     assert good["changed"] == "epochs 1"
     assert (lacking["starts"], lacking["whose"]) == ("False", "package")
     assert "no_such_package_at_all" in lacking["missing"]
-    assert strange["whose"] == "data" and "index.txt" in strange["missing"]
+    assert strange["whose"] == "ours" and "index.txt" in strange["missing"]
     assert json.loads((out / "badge.json").read_text())["message"] == "1/3 finish"
     lines = (out / "examples.md").read_text().splitlines()
     assert sum(line.startswith("| examples/") for line in lines) == 3
@@ -195,6 +199,57 @@ def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checko
     assert main(["examples", str(checkout), "--out", str(out), "--seconds", "120"]) == 0
     again = [file.parent.name for file in out.rglob("example.json") if file.stat().st_mtime_ns != logs[file]]
     assert again == ["examples_strange_benchmarkingjob"]
+
+
+def test_a_table_is_read_back_and_says_what_is_worse(tmp_path):
+    good = Example("a.yaml", "singletasklearning", True, True, 2, "exact 0 to 1", "epochs 1", "", "", 3.5)
+    lacking = Example("b.yaml", whose="package", missing="packages: x, y")
+    write_table([good, lacking], tmp_path, "a checkout")
+    table = read_table(tmp_path / "examples.csv")
+    assert table == {"a.yaml": good, "b.yaml": lacking}
+    assert not new_failures([good, lacking, Example("new.yaml")], table)
+    worse = [replace(good, finishes=False), replace(good, starts=False)]
+    assert new_failures(worse, table) == worse
+
+
+def test_a_baseline_decides_the_exit_status_and_a_part_leaves_other_rows(tmp_path, monkeypatch):
+    """The jobs are not run: what trying them gives is set here."""
+    checkout, out = tmp_path / "checkout", tmp_path / "out"
+    outcome = {"a": True, "b": False}
+    for name in outcome:
+        (checkout / "examples" / name).mkdir(parents=True)
+        (checkout / "examples" / name / "job.yaml").write_text("benchmarkingjob:\n")
+    module = "ianvs.cli.ianvs_examples.one_example"
+    monkeypatch.setattr(f"{module}.tried", lambda job, *_: Example(str(job), finishes=outcome[job.parent.name]))
+    out.mkdir()
+    command = ["examples", str(checkout), "--out", str(out)]
+    assert main(command) == 0
+    outcome["b"] = True
+    assert main([*command, "--only", "/b/"]) == 0
+    assert [row.finishes for row in read_table(out / "examples.csv").values()] == [True, True]
+    shutil.copy(out / "examples.csv", tmp_path / "baseline.csv")
+    outcome["a"] = False
+    assert main(command) == 1  # worse than the run before
+    assert main(command) == 0  # as bad as that
+    assert main([*command, "--baseline", str(tmp_path / "baseline.csv")]) == 1
+    assert main([*command, "--baseline", str(tmp_path / "nowhere.csv")]) == 2
+    assert main([*command, "--baseline", str(checkout / "examples/a/job.yaml")]) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_it_has_started_ends_with_it(checkout, tmp_path):
+    plugin = checkout / "examples" / "good" / "plugin.py"
+    began = tmp_path / "began"
+    plugin.write_text(f"import time\nopen({str(began)!r}, 'w').close()\ntime.sleep(600)\n" + plugin.read_text())
+    options = ["--out", str(tmp_path / "out"), "--only", "good"]
+    process = subprocess.Popen([sys.executable, "-m", "ianvs", "examples", str(checkout), *options])
+    wait_for(began.exists)
+    started = [*below(process.pid)]
+    process.terminate()
+    assert process.wait(PATIENCE) == 130 and started
+    wait_for(lambda: not any(map(state, started)))
+    assert not [*(tmp_path / "out").rglob("example.json")]
 
 
 def test_a_folder_that_is_no_checkout_and_an_output_within_it_are_refused(tmp_path, capsys):
@@ -212,7 +267,7 @@ def test_the_action_runs_the_command_with_options_that_it_has(capsys):
     text = capsys.readouterr().out
     assert text == _ACTION.read_text()
     steps = yaml.safe_load(text)["jobs"]["examples"]["steps"]
-    assert any("ianvs examples . --out" in step.get("run", "") for step in steps)
+    assert any("ianvs-bench examples . --out" in step.get("run", "") for step in steps)
 
 
 def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):

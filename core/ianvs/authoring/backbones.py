@@ -229,7 +229,7 @@ def _package(name: str, extra: str) -> ModuleType:
         return import_module(name)
     except ImportError:
         raise PluginError(
-            f"this network needs the package {name}: pip install 'ianvs[{extra}]'.", code="missing-package"
+            f"this network needs the package {name}: pip install 'ianvs-bench[{extra}]'.", code="missing-package"
         ) from None
 
 

@@ -68,7 +68,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             held = torch.load(path, map_location="cpu", weights_only=True)
     except ImportError:
         raise PluginError(
-            f"{shown_path(path)} needs the package safetensors: pip install 'ianvs[vision]'.", code="missing-package"
+            f"{shown_path(path)} needs the package safetensors: pip install 'ianvs-bench[vision]'.",
+            code="missing-package",
         ) from None
     except Exception as error:  # torch.load raises what it likes: EOFError, RuntimeError, UnpicklingError, ...
         raise PluginError(

@@ -12,6 +12,8 @@ from pathlib import Path
 from ianvs.base.errors import ConfigError, ValidationError, closest
 
 PACKAGE = Path(__file__).resolve().parents[1]
+DISTRIBUTION = "ianvs-bench"
+"""What pip calls us; `ianvs` is the distribution of KubeEdge Ianvs, which has the package `core`."""
 JOB_FILE = "benchmarkingjob.yaml"
 CONFIGS = (PACKAGE / "configs").resolve()
 GGUF = ".gguf"  # what files end in that hold a language model with its tokenizer, its chat template and its settings
@@ -28,13 +30,31 @@ def own_name(path: Path) -> Path | None:
     return None
 
 
+def own_version() -> str:
+    """The version that is installed; "unknown" where only the source is there."""
+    try:
+        return distribution(DISTRIBUTION).version
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def kubeedge_ianvs() -> str | None:
+    """The version of KubeEdge Ianvs that is installed beside us, whose command is `ianvs`, too; None: it is not."""
+    with suppress(PackageNotFoundError):
+        other = distribution("ianvs")
+        commands = other.entry_points.select(group="console_scripts", name="ianvs")
+        if any(command.module.partition(".")[0] != PACKAGE.name for command in commands):
+            return other.version
+    return None
+
+
 def own_files() -> Iterator[tuple[Path, Path]]:
     """(file, its own_name) of all that ianvs is made of, without what is hidden or compiled.
 
     What is known of the installed package belongs to it: its entry points say which algorithms and datasets there are.
     """
     with suppress(PackageNotFoundError):
-        for file in distribution(PACKAGE.name).files or ():
+        for file in distribution(DISTRIBUTION).files or ():
             if file.parent.suffix == ".dist-info" and file.name in ("METADATA", "entry_points.txt"):
                 yield Path(str(file.locate())), Path(file)
     for folder, inner, names in os.walk(PACKAGE, followlinks=True):

@@ -10,12 +10,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError
 from ianvs.base.garbage import not_collecting
-from ianvs.base.package import JOB_FILE, shipped_jobs
+from ianvs.base.package import JOB_FILE, own_version, shipped_jobs
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.visible_text import visible
 from ianvs.cli.ascii_streams import write_what_can_be_written
@@ -154,7 +153,7 @@ def _job(options: argparse.Namespace) -> Path:
 def command_line(command: str = "") -> Parser:
     """The parser of all commands, or of `command` and those of its group."""
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", action="version", version=f"ianvs {version('ianvs')}", help="print the version")
+    parser.add_argument("--version", action="version", version=f"ianvs {own_version()}", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for names, where in GROUPS.items():
         if not command or command in names.split():

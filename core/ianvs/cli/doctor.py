@@ -11,13 +11,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 
 from ianvs.base.errors import shown_path
+from ianvs.base.package import kubeedge_ianvs, own_version
 from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.sandbox import missing_sandbox
 from ianvs.results.stored.provenance import output_of, version_of
@@ -70,7 +71,10 @@ print(json.dumps(said))
 def software_findings() -> Iterator[Finding]:
     """Of Python, ianvs, torch and the packages that may be left out."""
     system = f"{platform.system()} {platform.release()}"
-    yield Finding("ok", f"ianvs {version('ianvs')}, Python {platform.python_version()}, {system}")
+    yield Finding("ok", f"ianvs {own_version()}, Python {platform.python_version()}, {system}")
+    if (other := kubeedge_ianvs()) is not None:
+        said = f"KubeEdge Ianvs {other} is installed, too: `ianvs` is the command of whichever was installed last"
+        yield Finding("note", said, "`ianvs-bench` is always this one.")
     if sys.platform != "linux":
         remedy = "Where there are many short cases, use Linux (docs/install.md)."
         said = "each case starts a new Python, which is slower than on Linux"
@@ -102,7 +106,7 @@ def package_findings(versions: Mapping[str, str | None]) -> Iterator[Finding]:
     """Of packages that only some jobs need."""
     for name, purpose, extra in _OPTIONAL:
         if versions[name] is None:
-            yield Finding("note", f"{name} is not installed: no {purpose}", f"pip install 'ianvs[{extra}]'")
+            yield Finding("note", f"{name} is not installed: no {purpose}", f"pip install 'ianvs-bench[{extra}]'")
         else:
             yield Finding("ok", f"{name} {versions[name]}")
 

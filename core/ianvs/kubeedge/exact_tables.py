@@ -86,6 +86,8 @@ def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str
     chosen = pd.DataFrame(frame, columns=header).drop_duplicates(header[:-2])
     if "all" not in rank.paradigms:
         chosen = chosen.loc[chosen["paradigm"].isin(rank.paradigms)]
+    if rank.selected_output_columns:
+        chosen = chosen[[name for name in rank.selected_output_columns if name in header]]
     whole = {} if rank.save_mode == "selected_only" else {"all_rank.csv": _text(frame)}
     return {**whole, "selected_rank.csv": _text(chosen)}
 

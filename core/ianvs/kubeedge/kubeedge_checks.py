@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs.base.entry_points import installed
-from ianvs.base.errors import DataError, Location, ValidationError, one_line, shown_path
+from ianvs.base.errors import DataError, Location, ValidationError, closest, one_line, shown_path
 from ianvs.base.secrets import is_secret
 from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
@@ -29,7 +29,7 @@ from ianvs.kubeedge.yaml.file_models import (
 from ianvs.kubeedge.yaml.settings import ExamSettings
 
 _BUILT_IN: dict[str, tuple[str, ...]] = {  # of the types whose modules have a file, the names that need none
-    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ()),
+    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "drafter", "verifier", "dataset_processor"), ()),
     "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
     "aggregation": ("FedAvg",),
 }
@@ -75,7 +75,20 @@ def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
                 yield ValidationError(message, _place(module), code="missing-key")
         for exam in job.testenvs:
             yield from _between(algorithm, exam)
+    yield from _unknown_columns(job)
     yield from _data_problems(job)
+
+
+def _unknown_columns(job: JobSpec) -> Iterator[ValidationError]:
+    """What rank.selected_output_columns names that is no column of selected_rank.csv."""
+    known = ["rank", "algorithm", "paradigm", "time", "url", "Round", "Dataset", "Seeds", "Status"]
+    known += [metric.name for exam in job.testenvs for metric in exam.metrics]
+    for module in (module for algorithm in job.algorithms for module in algorithm.modules):
+        known += [module.type, *(f"{module.type}-{name}" for name, _ in module.grid)]
+    for name in job.rank.selected_output_columns:
+        if name not in known:
+            message = f"rank.selected_output_columns names '{name}', which is no column.{closest(name, known)}"
+            yield ValidationError(message, Location(job.file), code="unknown-column")
 
 
 def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[ValidationError]:
@@ -90,6 +103,10 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Validation
         )
         yield ValidationError(message, exam.places.get("hard_example_mining_mode", exam.place), code="invalid-choice")
     types = [module.type for module in algorithm.modules]
+    needed = MINING_MODES["self-design" if own else mode] if own or mode in MINING_MODES else ()
+    if paradigm == "jointinference" and (absent := [type_ for type_ in needed if type_ not in types]):
+        message = f"hard_example_mining_mode '{mode}' needs modules of the types {', '.join(absent)}. Add them."
+        yield ValidationError(message, algorithm.places.get("modules", algorithm.place), code="missing-module")
     if paradigm == "incrementallearning" and MINING not in types:
         message = (
             f"nothing would be trained: {paradigm} trains on the samples that a module of type {MINING} picks, and "

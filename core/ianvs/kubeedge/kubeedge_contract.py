@@ -57,7 +57,7 @@ class KubeEdge(Contract):
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
         facts: dict[str, object] = dict(vars(exam.settings))
         unset = [name for name in ("link", "edge_ms", "cloud_ms") if not facts[name]]  # as if there were no such keys
-        return {"settings": _facts(exam.settings, *unset)}
+        return {"settings": _facts(exam.settings, *unset, "min_compute_capability")}
 
     def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
         files = {name: _existing(getattr(algorithm.settings, name)) for name in _FILES}

@@ -28,7 +28,8 @@ _OWN = "__ianvs_registered__"  # of a module that was imported here: what it reg
 
 # The kind under which a module of each type is registered.
 _KINDS = {
-    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor", SCHEME), ClassType.GENERAL),
+    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "drafter", "verifier"), ClassType.GENERAL),
+    **dict.fromkeys(("dataset_processor", SCHEME), ClassType.GENERAL),
     **dict.fromkeys(("task_definition", "task_relationship_discovery", *MULTI_INFERENCE_MODULES), ClassType.STP),
     "hard_example_mining": ClassType.HEM,
     "task_update_decision": ClassType.KM,

@@ -3,6 +3,7 @@
 import multiprocessing.process
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,9 +13,10 @@ from ianvs.base.errors import PluginError
 from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.loading import import_file, import_modules, load_metric, prepare, registered
 from ianvs.kubeedge.paradigms import PARADIGMS
+from ianvs.kubeedge.paradigms.mining_free import lacking_methods
 from ianvs.kubeedge.plugin_case import Case, Report
 from ianvs.kubeedge.storing import Snapshot, begin_anew, read_outcome, seed_everything, write_outcome
-from ianvs.kubeedge.work import Work
+from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 from ianvs.kubeedge.yaml.settings import ModelMetric
 
@@ -40,10 +42,13 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     prepare(work)
     seed_everything(work.seed)
     import_modules(work)
+    note = _without_gpu(work.exam.min_compute_capability)
     case = _fresh(work, report)
     if interrupted and not case.resume():
         begin_anew(root)
         case = _fresh(work, report)
+    if note:
+        case.note(note)
     outcome = paradigm(case)
     case.report("storing the result")
     objects = {"result": outcome.result, "system": outcome.system}
@@ -64,6 +69,28 @@ def run(work: Work, report: Report = lambda text: None) -> None:
             f"{type(error).__name__}: {error}. Let predict return arrays, lists, mappings, numbers or texts.",
             code="broken-contract",
         ) from error
+
+
+def _without_gpu(least: float | None) -> str:
+    """What to note of a machine without a GPU; raises PluginError for a GPU below `min_compute_capability`."""
+    if least is None:
+        return ""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return f"min_compute_capability {least} is not met: no GPU was used."
+    major, minor = torch.cuda.get_device_capability()
+    if major + minor / 10 < least:
+        raise PluginError(
+            f"the GPU has the compute capability {major}.{minor}; min_compute_capability is {least}. Take another GPU.",
+            code="missing-device",
+        )
+    return ""
+
+
+def _usable(module: Module) -> None:
+    """Raise PluginError for a module that can't be loaded, or lacks methods that joint inference calls."""
+    if lacking := lacking_methods(module.type, registered(module)):
+        raise PluginError(f"{module.type} '{module.name}': {lacking}", code="broken-contract")
 
 
 def _temporary_files_below(folder: Path) -> None:
@@ -98,7 +125,7 @@ def problems(question: tuple[Work, Sequence[MetricSpec]]) -> list[str]:
     theirs = [metric for metric in (*named, *metrics) if metric.url or metric.name not in KUBEEDGE_METRICS]
     packages = [str(package.url or "") for package in work.algorithm.third_party_packages]
     loads: list[Callable[[], object]] = [partial(import_file, url) for url in packages]
-    loads += [partial(registered, module) for module in work.modules]
+    loads += [partial(_usable, module) for module in work.modules]
     loads += [partial(load_metric, metric) for metric in theirs]
     messages = []
     prepare(work)

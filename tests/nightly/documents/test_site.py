@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlparse
 
 import pytest
 
-pytest.importorskip("material", reason="the site needs mkdocs-material: pip install 'ianvs[docs]'")
+pytest.importorskip("material", reason="the site needs mkdocs-material: pip install 'ianvs-bench[docs]'")
 REPOSITORY = Path(__file__).parents[3]
 
 

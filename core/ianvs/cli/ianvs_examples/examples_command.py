@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Event
+from time import sleep
 from typing import Any
 
 from ianvs.base.errors import IanvsError, shown_path
@@ -23,7 +28,10 @@ def add_examples(commands: argparse._SubParsersAction[Any]) -> None:
         "checkout", nargs="?", type=Path, metavar="CHECKOUT", help="its folder; nothing there is written"
     )
     parser.add_argument("--out", type=Path, default=Path("ianvs_examples"), metavar="DIR", help="where the table goes")
-    parser.add_argument("--only", metavar="WORDS", help="only jobs whose path contains this")
+    parser.add_argument("--only", metavar="WORDS", help="only jobs whose path contains this; other rows stay")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="TABLE", help="an earlier examples.csv (default: that in DIR, before this run)"
+    )
     parser.add_argument("--jobs", "-j", type=positive, default=1, metavar="N", help="jobs at a time (default: 1)")
     parser.add_argument("--seconds", type=positive, default=900, metavar="N", help="what a job may take (default: 900)")
     parser.add_argument("--memory", type=positive, default=6000, metavar="MB", help="and each case (default: 6000)")
@@ -35,8 +43,9 @@ def _examples(options: argparse.Namespace) -> int:
     if options.action:
         print(_ACTION.read_text(encoding="utf-8"), end="")
         return 0
-    from ianvs.cli.ianvs_examples.examples_table import write_table
+    from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
     from ianvs.cli.ianvs_examples.one_example import Example, Limits, tried
+    from ianvs.processes.proc import children
     from ianvs.results.stored.provenance import output_of
 
     if options.checkout is None or not options.checkout.is_dir():
@@ -50,23 +59,43 @@ def _examples(options: argparse.Namespace) -> int:
             code="existing-output",
         )
     files = sorted(file for kind in ("*.yaml", "*.yml") for file in checkout.rglob(kind) if ".git" not in file.parts)
-    jobs = [file.relative_to(checkout) for file in files if _JOB.search(file.read_bytes())]
-    jobs = [job for job in jobs if not options.only or options.only in str(job)]
+    every = [file.relative_to(checkout) for file in files if _JOB.search(file.read_bytes())]
+    jobs = [job for job in every if not options.only or options.only in str(job)]
     if not jobs:
         raise IanvsError(
             f"no yaml below {shown_path(checkout)} has a benchmarkingjob. Name a checkout of KubeEdge Ianvs.",
             code="missing-file",
         )
-    limits = Limits(options.seconds, options.memory)
+    limits, stop = Limits(options.seconds, options.memory), Event()
+    before = read_table(out / "examples.csv") if (out / "examples.csv").is_file() else {}
+    baseline = read_table(options.baseline) if options.baseline else before
 
     def one(job: Path) -> Example:
-        row = tried(job, checkout, out / "jobs", limits, options.rerun)
+        row = tried(job, checkout, out / "jobs", limits, options.rerun, stop)
         print(f"{job}: {'finishes' if row.finishes else row.missing}", file=sys.stderr, flush=True)
         return row
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(one, jobs))
+    pool = ThreadPoolExecutor(options.jobs)
+    tries = [pool.submit(one, job) for job in jobs]
+    try:
+        tried_now = [each.result() for each in tries]
+    except KeyboardInterrupt:  # SIGTERM, too
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        while any(each.running() for each in tries):
+            for pid in children(os.getpid()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            sleep(0.2)
+        raise
+    pool.shutdown()
+    there = {str(job) for job in every}
+    others = [row for name, row in before.items() if name in there and name not in {row.job for row in tried_now}]
+    rows = sorted([*others, *tried_now], key=lambda row: row.job)
     commit = output_of(["git", "-C", str(checkout), "log", "-1", "--format=%h"])
     print(write_table(rows, out, f"{checkout.name}, commit {commit}" if commit else checkout.name))
     print(f"files: {shown_path(out / 'examples.md')}, examples.csv, badge.json; logs in {shown_path(out / 'jobs')}")
-    return 0
+    worse = new_failures(tried_now, baseline)
+    for row in worse:
+        print(f"new failure: {row.job}: {row.whose}: {row.missing}")
+    return 1 if worse else 0

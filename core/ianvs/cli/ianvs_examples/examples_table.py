@@ -1,15 +1,49 @@
 """The table of `ianvs examples`: as Markdown, as CSV, and as a badge."""
 
+import csv
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from ianvs.base.errors import IanvsError, shown_path
 from ianvs.cli.ianvs_examples.one_example import Example
 from ianvs.results.comparing.comparison_text import records_csv
 
 _HEADS = "| job | paradigm | starts | finishes | scores on tiny data | changed in the copy | whose | what is missing |"
+
+
+def read_table(file: Path) -> dict[str, Example]:
+    """The rows of an examples.csv by their jobs.
+
+    Raises:
+        IanvsError: It is not there, or not such a table.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            table = csv.DictReader(stream)
+            if "job" not in (table.fieldnames or ()):
+                raise ValueError("no column job")
+            return {row["job"]: _row(row) for row in table}
+    except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError, csv.Error) as error:
+        message = f"{shown_path(file)} is no table of `ianvs examples` ({error}). Name an examples.csv."
+        raise IanvsError(message, code="missing-file" if isinstance(error, OSError) else "invalid-record") from None
+
+
+def _row(texts: Mapping[str, str]) -> Example:
+    values: dict[str, Any] = {
+        name: texts[name] for name in ("job", "paradigm", "scores", "changed", "whose", "missing")
+    }
+    values |= {name: texts[name] == "True" for name in ("starts", "finishes")}
+    return Example(**values, configurations=int(texts["configurations"]), seconds=float(texts["seconds"]))
+
+
+def new_failures(rows: Iterable[Example], baseline: Mapping[str, Example]) -> list[Example]:
+    """Jobs that start or finish no more."""
+    known = ((row, baseline[row.job]) for row in rows if row.job in baseline)
+    return [row for row, then in known if (then.finishes and not row.finishes) or (then.starts and not row.starts)]
 
 
 def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
+from threading import Event
 from time import monotonic
 
 import pandas as pd
@@ -25,6 +25,7 @@ import yaml
 
 from ianvs.base.secrets import hide_secrets
 from ianvs.cli.ianvs_examples.whose import failed, refused
+from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
 from ianvs.running.planning.named_files import content
 from ianvs.store.keys import digest
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
@@ -59,10 +60,11 @@ class Limits:
     memory_mb: float
 
 
-def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool) -> Example:
+def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool, stop: Event) -> Example:
     """What is stored of the job if its example's files are the same, else what trying it in a copy shows.
 
-    job: relative to `checkout`. Its folder in `below` keeps example.json, log.txt and the workspace.
+    job: relative to `checkout`. Its folder in `below` keeps example.json, log.txt and the workspace. stop: whether the
+    command is being ended; then KeyboardInterrupt is raised, and nothing is stored.
     """
     folder = below / re.sub(r"\W+", "_", str(job.with_suffix("")))
     stored, copy = folder / "example.json", folder / "checkout"
@@ -78,6 +80,8 @@ def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool) -
         row = _tried(job, copy, folder, limits)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
+    if stop.is_set():
+        raise KeyboardInterrupt
     row = replace(row, seconds=round(monotonic() - begun, 1))
     stored.write_text(json.dumps({"key": key, "example": asdict(row)}, indent=1) + "\n", encoding="utf-8")
     return row
@@ -101,7 +105,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     try:
         exam["dataset"] = made(written, words, paradigm, copy / ".data", 0, copy / ".run")
     except UnknownLayoutError as error:
-        return _lacking(row, "data", str(error))
+        return _lacking(row, "ours", str(error))
     environment, stand_in = _environment(copy, (copy / job).parent)
     changed = [*shrunk(exam, algorithms), *stand_in]
     root["workspace"] = str(folder / "workspace")
@@ -158,10 +162,9 @@ def _run(file: Path, job: Path, copy: Path, environment: dict[str, str], limits:
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
     """(exit status, what it said) of a command of ours; 124: it was ended for the time it took."""
     whole = [sys.executable, "-m", "ianvs", *command]
-    no_core = partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0))
     process = subprocess.Popen(
         whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=dict(environment),
-        cwd=log.parent / "checkout", start_new_session=True, preexec_fn=no_core,
+        cwd=log.parent / "checkout", start_new_session=True, preexec_fn=_begin_child,
     )  # fmt: skip
     try:
         said, _ = process.communicate(timeout=limits.seconds)
@@ -181,6 +184,12 @@ def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limit
     return status, said
 
 
+def _begin_child() -> None:
+    """In a new process: it writes no core file, and ends with this command, however that ends."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
 def _scores(folder: Path, metrics: Sequence[str]) -> list[dict[str, float]]:
     """Of each configuration its metrics; nan: none, or no number."""
     table = pd.read_csv(folder / "rank" / "all_rank.csv", dtype=str).reindex(columns=list(metrics))
@@ -192,9 +201,9 @@ def _judged(row: Example, rows: Sequence[Mapping[str, float]], over: str) -> Exa
     columns = {name: [one[name] for one in rows] for name in rows[0]}
     finite = {name: values for name, values in columns.items() if all(map(math.isfinite, values))}
     if not finite:
-        return _lacking(row, "data", "it ends, but no score is a finite number on tiny data")
+        return _lacking(row, "ours", "it ends, but no score is a finite number on tiny data")
     name = next((name for name, values in finite.items() if len(set(values)) > 1), next(iter(finite)))
     low, high = min(finite[name]), max(finite[name])
     if low == high:
-        return _lacking(row, "data", f"it ends, but {name} is {low:.4g} in all of {over}")
+        return _lacking(row, "ours", f"it ends, but {name} is {low:.4g} in all of {over}")
     return replace(row, finishes=True, scores=f"{name} {low:.4g} to {high:.4g} in {over}")

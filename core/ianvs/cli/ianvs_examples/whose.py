@@ -3,6 +3,7 @@
 import re
 import sys
 import sysconfig
+from importlib.util import find_spec
 from pathlib import Path
 
 import ianvs
@@ -29,10 +30,18 @@ def refused(said: str, copy: Path) -> tuple[str, str]:
     lacking = [found for line in placed for found in _MISSING.findall(line)]
     lacking += [(name, "") for line in placed for name in _IMPORT.findall(line)]
     if others := [line for line in placed if not _MISSING.search(line) and not _IMPORT.search(line)]:
-        return "data" if others[0].startswith(".data/") else "checkout", shortened(others[0], copy)
+        # Samples that we made up, refused by our own checks; and paradigms of Ianvs that we do not run.
+        made_up = others[0].startswith(".data/") or "does not support the paradigm" in others[0]
+        return "ours" if made_up else "checkout", shortened(others[0], copy)
     if own := [name for name, advice in lacking if _OWN in advice]:
         return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(own))}"
     if packages := dict.fromkeys(name.partition(".")[0] for name, _ in lacking):
+        moved = [name for name, _ in lacking if find_spec(name.partition(".")[0]) is not None]
+        if moved:  # the package is there, without this module
+            return (
+                f"package {moved[0].partition('.')[0]}, too new",
+                f"modules that moved: {', '.join(dict.fromkeys(moved))}",
+            )
         return "package", f"packages: {', '.join(packages)}"
     return "checkout", shortened((lines or ["nothing was said"])[-1], copy)
 
@@ -51,6 +60,8 @@ def failed(workspace: Path, copy: Path) -> tuple[str, str]:
 
 
 def _who(failure: Failure, log: str, copy: Path) -> str:
+    if "OSError" in failure.message and "from_pretrained" in log:
+        return "weights"  # a name of a hub, without the network
     if failure.kind != "exception" or "MemoryError" in failure.message:
         return "limit"
     if "examples/" in failure.message.partition("FileNotFoundError: ")[2]:

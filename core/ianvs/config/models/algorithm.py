@@ -23,6 +23,8 @@ MODULE_TYPES = (
     "basemodel",
     "edgemodel",
     "cloudmodel",
+    "drafter",
+    "verifier",
     "dataset_processor",
     "hard_example_mining",
     "task_definition",

@@ -145,7 +145,7 @@ def _unpacked(path: Path) -> bytes:
     try:
         import pyarrow
     except ImportError:
-        told = "is compressed by zstd, which pyarrow unpacks: pip install 'ianvs[parquet]', or `zstd -d` it."
+        told = "is compressed by zstd, which pyarrow unpacks: pip install 'ianvs-bench[parquet]', or `zstd -d` it."
         raise SourceError([ValidationError(told, Location(path), code="missing-package")]) from None
     with pyarrow.input_stream(str(path), compression="zstd") as file:
         unpacked: bytes = file.read()

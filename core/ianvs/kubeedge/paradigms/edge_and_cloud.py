@@ -13,8 +13,10 @@ from ianvs.exam.paradigms.link import size_of
 from ianvs.kubeedge.calls import Estimator, offer
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.paradigms.exchange import Exchange, costs
+from ianvs.kubeedge.paradigms.mining_free import MODE, mining_free
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.config import Context
+from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.yaml.file_models import HUB_NAME
 
 
@@ -30,12 +32,28 @@ def run(case: Case) -> Outcome:
 
 
 def _inferred(case: Case) -> Outcome:
-    edge_model, cloud, mining = case.need("edgemodel", "cloudmodel", "hard_example_mining")
     data = case.source(case.data("test"), "inference")
     processor = case.modules.get("dataset_processor")
     if processor is not None:
         with case.calling("dataset_processor", "call"):
             data = processor(data)
+    hem = None
+    if case.work.exam.hard_example_mining_mode == MODE and "inference_scheme" not in case.modules:
+        outcome = mining_free(case, data)
+    else:
+        hem, outcome = _routed(case, data)
+    for type_, thing in (*case.modules.items(), ("hard_example_mining", hem)):
+        if hasattr(thing, "cleanup"):
+            with case.calling(type_, "cleanup"):
+                thing.cleanup()
+    outcome.handed_test_labels = processor is not None
+    return outcome
+
+
+def _routed(case: Case, data: BaseDataSource) -> tuple[Any, Outcome]:
+    """(what mined hard examples, the outcome) of an edge's and a cloud's model."""
+    edge_model, cloud = case.need("edgemodel", "cloudmodel")
+    mining = case.modules.get("hard_example_mining", {})
     if mining.get("method") == "OracleRouter":
         param = {**mining.get("param", {}), "edgemodel": edge_model, "cloudmodel": cloud}
         case.modules["hard_example_mining"] = {**mining, "param": param}
@@ -56,11 +74,7 @@ def _inferred(case: Case) -> Outcome:
         rounds = [exchange.rounds for exchange in exchanges]
         measures = {"cloud_rounds": [len(some) for some in rounds]}
         measures |= costs(case.work.exam, [exchange.edge_calls for exchange in exchanges], rounds)
-    for type_, thing in (*case.modules.items(), ("hard_example_mining", hem)):
-        if hasattr(thing, "cleanup"):
-            with case.calling(type_, "cleanup"):
-                thing.cleanup()
-    return Outcome(result=results, handed_test_labels=processor is not None, measures=measures)
+    return hem, Outcome(result=results, measures=measures)
 
 
 def _load(case: Case, edge: Estimator) -> None:

@@ -18,23 +18,36 @@ Rounds = Sequence[tuple[int, int]]  # bytes (up, down) of each call of the cloud
 class Exchange:
     """The two models as a scheme calls them for one item, and a record of what that took."""
 
-    def __init__(self, case: Case, edge: object, cloud: object) -> None:
-        self._case, self._edge, self._cloud = case, edge, cloud
+    def __init__(self, case: Case, edge: Any, cloud: Any, types: tuple[str, ...] = ("edgemodel", "cloudmodel")) -> None:
+        self._case, self._types = case, types
+        self.edge_model, self.cloud_model = edge, cloud
         self.edge_calls = 0
         self.rounds: list[tuple[int, int]] = []
 
     def edge(self, method: str, *arguments: object, **named: object) -> Any:
         """What a method of the edge's model returns."""
         self.edge_calls += 1
-        with self._case.calling("edgemodel", method), self._case.timed("edge"):
-            return getattr(self._edge, method)(*arguments, **named)
+        return self.edge_aside(method, *arguments, **named)
 
     def cloud(self, method: str, *arguments: object, **named: object) -> Any:
         """The same of the cloud's, after a trip up and before one down."""
-        with self._case.calling("cloudmodel", method), self._case.timed("cloud"):
-            found = getattr(self._cloud, method)(*arguments, **named)
-        self.rounds.append((size_of([*arguments, *named.values()]), size_of(found)))
-        return found
+        answer = self.cloud_aside(method, *arguments, **named)
+        self.sent([*arguments, *named.values()], answer)
+        return answer
+
+    def edge_aside(self, method: str, *arguments: object, **named: object) -> Any:
+        """The same of the edge's, where it counts for nothing: a session begins or ends."""
+        with self._case.calling(self._types[0], method), self._case.timed("edge"):
+            return getattr(self.edge_model, method)(*arguments, **named)
+
+    def cloud_aside(self, method: str, *arguments: object, **named: object) -> Any:
+        """The same of the cloud's."""
+        with self._case.calling(self._types[1], method), self._case.timed("cloud"):
+            return getattr(self.cloud_model, method)(*arguments, **named)
+
+    def sent(self, up: object, down: object) -> None:
+        """Count a round of the link."""
+        self.rounds.append((size_of(up), size_of(down)))
 
 
 def costs(exam: ExamSettings, edge_calls: Sequence[int], items: Sequence[Rounds]) -> dict[str, object]:

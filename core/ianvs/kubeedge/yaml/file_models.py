@@ -30,7 +30,7 @@ PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
     "singletasklearning": ("basemodel",),
     "incrementallearning": ("basemodel",),
     "lifelonglearning": ("basemodel",),
-    "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
+    "jointinference": (),  # by its mode: MINING_MODES
     "multiedgeinference": ("basemodel",),
     "federatedlearning": ("basemodel", "aggregation"),
     "federatedclassincrementallearning": ("basemodel", "aggregation"),
@@ -43,8 +43,13 @@ MULTI_INFERENCE_MODULES = ("task_allocation", "task_remodeling", "inference_inte
 MINING = "hard_example_mining"
 """The type of the module that picks the samples which incremental learning trains on."""
 
-MINING_MODES = ("mining-then-inference", "inference-then-mining", "self-design")
-"""How joint inference decides who answers; the first is the default."""
+MINING_MODES = {
+    "mining-then-inference": ("edgemodel", "cloudmodel", "hard_example_mining"),
+    "inference-then-mining": ("edgemodel", "cloudmodel", "hard_example_mining"),
+    "self-design": ("edgemodel", "cloudmodel"),
+    "mining-free": ("drafter", "verifier"),
+}
+"""How joint inference decides who answers, the first by default, and the types of modules that each needs."""
 
 SCHEME = "inference_scheme"
 SCHEMES = "ianvs.inference_schemes"

@@ -71,6 +71,9 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
     kept = []
     path = (*path, "sort_by")
     for where, entry in entries(job.data, *path):
+        if isinstance(entry, str):
+            job.put(where, {entry: "ascend"}, f"'{entry}' without a direction sorts ascending, as in Ianvs.")
+    for where, entry in entries(job.data, *path):
         absent = [name for name in entry if name not in metrics] if isinstance(entry, dict) and len(entry) == 1 else []
         if absent:
             said = f"sort_by names '{absent[0]}', which the testenv does not list; left out."

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from ianvs.config.models.base import Name, path_text
 from ianvs.config.models.form import PlacedSpec, Spec, absent_is
+from ianvs.config.strict_yaml import resolve_scalar
 
 SplittingMethod = Literal["default", "fwt_splitting", "hard-example_splitting", "city_splitting"]
 _Share = Annotated[float, Field(gt=0, le=1)]
@@ -18,6 +19,11 @@ _Share = Annotated[float, Field(gt=0, le=1)]
 
 AnyPath = Annotated[Path | None, BeforeValidator(lambda value: None if value in (None, "") else Path(path_text(value)))]
 """A path that need not exist yet: what is missing is told by a later check. Nothing, or empty text, is None."""
+
+
+def _number(value: object) -> object:
+    """A number that is written as text, such as "8.0"."""
+    return resolve_scalar(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +74,7 @@ class ExamSettings(PlacedSpec):
     if_mode_llm: bool = False
     hard_example_mining_mode: Annotated[str, absent_is("mining-then-inference")] = "mining-then-inference"
     model_eval: Annotated[ModelEval, absent_is(ModelEval())] = ModelEval()
+    min_compute_capability: Annotated[float | None, BeforeValidator(_number)] = None  # of the GPU that cases run on
     link: LinkSpec | None = None  # between edge and cloud of joint inference; not Ianvs's, as the two below
     edge_ms: Annotated[float, Field(ge=0)] = 0.0  # what an answer takes there
     cloud_ms: Annotated[float, Field(ge=0)] = 0.0

@@ -5,11 +5,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import IanvsError, closest, shown_path
+from ianvs.base.package import own_version
 from ianvs.plugins.loader import cause
 from ianvs.results.report.values import provenance_facts
 from ianvs.results.stored import Results
@@ -60,7 +60,7 @@ def needs(package: str, to: str) -> Iterator[None]:
     except ImportError as error:
         raise IanvsError(
             f"`--to {to}` needs the package {package}, which can't be imported here ({error}). "
-            f"`pip install 'ianvs[{to}]'` installs it.",
+            f"`pip install 'ianvs-bench[{to}]'` installs it.",
             code="missing-package",
         ) from error
 
@@ -100,7 +100,7 @@ def _note(results: Results, to: str) -> Mapping[str, object]:
     return {
         "job": results.name,
         "exported_to": to,
-        "ianvs": version("ianvs"),
+        "ianvs": own_version(),
         "cases": len(states),
         "finished": states.count("finished"),
         "command": results.provenance.get("command"),

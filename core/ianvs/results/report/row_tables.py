@@ -80,13 +80,14 @@ def csv_text(leaderboard: Leaderboard, titles: Sequence[str] = ()) -> str:
     """Comma-separated, one header line, numbers in the shortest form that reads back as the same number.
 
     Which columns there are, and under which names, is for the contract of the plugins to say. titles: of those to
-    write behind the rank, in this order; (): all.
+    write behind the rank and before the seeds, in this order; (): all. By the seeds a table of ours is known.
     """
     columns = table_columns(leaderboard.columns, leaderboard.contract)
     if titles:
         by_title = {column.title: column for column in columns}
-        rank = [column for column in columns if column.kind == "rank" and column.title not in titles]
-        columns = (*rank, *(by_title[title] for title in titles if title in by_title))
+        chosen = [by_title[title] for title in titles if title in by_title]
+        rank, seeds = ([c for c in columns if c.kind == kind and c not in chosen] for kind in ("rank", "seeds"))
+        columns = (*rank, *chosen, *seeds)
     return _csv_of_columns(leaderboard, columns)
 
 

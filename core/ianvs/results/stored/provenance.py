@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from ianvs.base.package import PACKAGE, own_version
 from ianvs.base.secrets import without_secret
 from ianvs.processes.engines.engine import usable_cores
 
@@ -51,7 +52,9 @@ def collect(
 
 @cache
 def version_of(package: str) -> str | None:
-    """None: it is not installed."""
+    """None: it is not installed. "ianvs" is ourselves."""
+    if package == PACKAGE.name:
+        return own_version()
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

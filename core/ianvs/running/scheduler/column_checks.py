@@ -157,7 +157,7 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
         )
     if find_spec("optuna") is None:
         yield ValidationError(
-            "`search` needs the package optuna: pip install 'ianvs[search]'", spec.place, code="missing-package"
+            "`search` needs the package optuna: pip install 'ianvs-bench[search]'", spec.place, code="missing-package"
         )
     if job.only is not None or job.limit is not None:
         told = "--only and --limit take a part of the cases, and a search goes by all of its trials."

@@ -262,7 +262,7 @@ def test_what_can_not_be_exported_is_said(
     assert errors_of(export, tmp_path, "parquet", tmp_path / "a") == [("missing-results", "")]
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     assert main(["export", "-f", str(job), "--to", "parquet", "--out", str(tmp_path / "a")]) == 2
-    assert "pip install 'ianvs[parquet]'" in capsys.readouterr().err
+    assert "pip install 'ianvs-bench[parquet]'" in capsys.readouterr().err
     with pytest.raises(IanvsError) as caught:
         export(job, "parquet", tmp_path / "a")
     assert located(raised(caught.value)) == [("missing-package", "")]

@@ -74,7 +74,7 @@ def test_what_is_no_source_or_cannot_be_imported_is_told(tmp_path: Path):
 
 def test_nodes_of_a_cluster_get_the_entry_points_with_the_code(tmp_path: Path):
     gather_code([], tmp_path)
-    (found,) = importlib.metadata.distributions(name="ianvs", path=[str(tmp_path)])
+    (found,) = importlib.metadata.distributions(name="ianvs-bench", path=[str(tmp_path)])
     names = {point.name for point in found.entry_points if point.group == "ianvs.datasets"}
     assert {"digits", "clear10", "yearly_news"} <= names
     assert {point.name for point in found.entry_points if point.group == "ianvs.algorithms"} >= {"EWC"}

@@ -90,7 +90,7 @@ def test_scores_of_a_corpus_have_parts_by_turn_and_topic_and_count_missing_repli
 def test_without_sacrebleu_the_remedy_is_told(monkeypatch):
     monkeypatch.setattr(text_overlap, "find_spec", lambda name: None)
     for name in ("BLEU", "chrF"):
-        assert "ianvs[language]" in find(name).missing()
+        assert "ianvs-bench[language]" in find(name).missing()
         assert errors_of(find(name).function, record([["a"]], [["a"]])) == [("missing-package", "")]
 
 

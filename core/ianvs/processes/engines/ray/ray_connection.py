@@ -22,7 +22,7 @@ def import_ray() -> ModuleType:
         import ray.util.scheduling_strategies
     except ImportError as error:
         raise IanvsError(
-            f"engine ray needs Ray ({error}). Install it: pip install 'ianvs[ray]'", code="missing-package"
+            f"engine ray needs Ray ({error}). Install it: pip install 'ianvs-bench[ray]'", code="missing-package"
         ) from error
     return ray
 
