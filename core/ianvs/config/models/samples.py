@@ -230,6 +230,10 @@ class DatasetSpec(PlacedSpec):
     pictures: Annotated[Path | Literal["ignore"] | None, BeforeValidator(_pictures)] = None
     # What the fields of conversations are called in the files, by what they are: {prompt: question, reply: answer}.
     columns: Annotated[dict[ConversationPart, Name], AfterValidator(_with_reply)] | None = None
+    # The system prompt of conversations that have none; by domain where they differ.
+    system_prompt: Annotated[
+        str | dict[str, Name] | None, ReadAs(text=Name, mapping=Annotated[dict[str, Name], NotEmpty])
+    ] = None
     skip_bad: bool = False  # leave out records that are no conversations, with a warning that counts them
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     # The share of the training data that becomes the test part, class by class, and the seed by which it is drawn.

@@ -165,6 +165,10 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
         if classes is not None:
             message = "`classes` has no meaning for conversations, whose labels are the assistant's replies."
             raise SourceError([ValidationError(message, place, code="unfit-key")])
+        for key in ("columns", "system_prompt", "skip_bad"):
+            if getattr(spec, key):
+                message = f"`{key}` is for conversations in files; these are a function's. Take it out."
+                raise SourceError([ValidationError(message, spec.places.get(key, place), code="unfit-key")])
         records = [json.loads(line) for line in (folder / CONVERSATIONS).read_text(encoding="utf-8").splitlines()]
         lines = [place.line] * len(records)
         if TEXT_COLUMN in records[0]:

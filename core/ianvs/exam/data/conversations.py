@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,29 @@ def _renamed(record: Any, columns: Mapping[Any, str], domain: str | None) -> Any
     kept = {name: value for name, value in record.items() if name in beside}
     fields = {"prompt": "prompt", "reply": "completion", "system": "system", "topic": "topic"}
     return kept | {fields[part]: record[name] for part, name in columns.items()}
+
+
+def with_system_prompts(listing: Listing, spec: DatasetSpec) -> Listing:
+    """The same conversations, those without a system prompt with the one that `spec` has for their domain."""
+    if spec.system_prompt is None or listing.form != "conversation":
+        return listing
+    given = spec.system_prompt
+    pairs = zip(listing.x, listing.domains.tolist(), strict=True)
+    prompts = ((one, given.get(domain) if isinstance(given, Mapping) else given) for one, domain in pairs)
+    # A text to go on training with has no turns.
+    x = [replace(one, system=prompt) if prompt and one.user and not one.system else one for one, prompt in prompts]
+    return replace(listing, x=column(x))
+
+
+def require_domains_of_prompts(domains: Collection[str], spec: DatasetSpec) -> None:
+    """Raise SourceError where `system_prompt` names a domain that no sample has."""
+    for name in spec.system_prompt if isinstance(spec.system_prompt, Mapping) else ():
+        if name not in domains:
+            known = sorted({*domains} - {""})
+            message = f"`system_prompt` names the domain '{name}', which no conversation has.{closest(name, known)}"
+            place = spec.places.get("system_prompt", spec.place)
+            told = f"{message} They have: {one_line(known) or 'none'}."
+            raise SourceError([ValidationError(told, place, code="unknown-domain")])
 
 
 def _alike(problems: Sequence[ValidationError]) -> list[ValidationError]:

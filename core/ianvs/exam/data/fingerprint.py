@@ -64,6 +64,8 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
     settings = {"image_size": spec.image_size, "classes": classes, "using": spec.using, "label": spec.label}
     settings |= {"input": spec.input} if spec.input is not None else {}
     settings |= {"columns": sorted(spec.columns.items())} if spec.columns is not None else {}
+    prompt = spec.system_prompt
+    settings |= {"system_prompt": sorted(prompt.items()) if isinstance(prompt, Mapping) else prompt} if prompt else {}
     settings |= {"value_range": spec.value_range} if spec.value_range is not None else {}
     settings |= {"mask_values": list(spec.mask_values.items())} if spec.mask_values is not None else {}
     settings |= {"test_share": [spec.test_share, spec.test_seed]} if spec.test_share is not None else {}

@@ -145,8 +145,10 @@ def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
         return _LIST
     every = (NO_SEPARATOR, *_CERTAIN, *_USUAL, *_DOUBTFUL)
     names = frozenset(classes or ())
-    if names and (fitting := next((one for one in every if _all_are(names, texts, one)), None)):
-        return fitting
+    named = {*map(str, range(len(names))), *names}
+    fitting = (one for one in every if all(part in named for text in texts for part in _parts(text, one)))
+    if names and (separator := next(fitting, None)):
+        return separator
     if any(found and text[0] in "[{" for found, text in zip(lists, texts, strict=True)):
         text = texts[lists.index(False)]
         raise _Unclear(f"'{text}' is no list in brackets, as other labels are. Write all in one way.", text)
@@ -158,11 +160,6 @@ def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
         return certain[0]
     found = (mark for mark in (*_USUAL, *_DOUBTFUL) if _parts_labels(mark, texts))
     return next(found, NO_SEPARATOR)
-
-
-def _all_are(names: frozenset[str], texts: Sequence[str], separator: str) -> bool:
-    known = {str(index) for index in range(len(names))} | names
-    return all(part in known for text in texts for part in _parts(text, separator))
 
 
 def _parts_labels(mark: str, texts: Sequence[str]) -> bool:

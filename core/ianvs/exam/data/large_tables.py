@@ -279,7 +279,8 @@ def kept_seen(key: str, cache_dir: Path) -> str | None:
     try:
         facts = np.load(folder / "facts.npy", mmap_mode="r", allow_pickle=False)
         for start, names in _blocks(folder):
-            if not np.array_equal(_facts(names), facts[start : start + len(names)]):
+            stats = [(stat.st_size, stat.st_mtime_ns) for stat in map(os.stat, names)]
+            if not np.array_equal(stats, facts[start : start + len(names)]):
                 return None
         return (folder / "fingerprint").read_text()
     except OSError:  # one is gone, or another process keeps them anew
@@ -294,7 +295,3 @@ def _blocks(folder: Path) -> Iterator[tuple[int, list[bytes]]]:
             before = int(ends[start - 1]) if start else 0
             length = int(ends[min(start + _BLOCK, len(ends)) - 1]) - before
             yield start, file.read(length).removesuffix(b"\0").split(b"\0")
-
-
-def _facts(names: Sequence[bytes]) -> list[tuple[int, int]]:
-    return [(found.st_size, found.st_mtime_ns) for found in map(os.stat, names)]

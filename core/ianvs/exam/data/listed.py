@@ -206,6 +206,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
         ("pictures", spec.pictures, not said, "is for conversations; these samples are not."),
+        ("system_prompt", spec.system_prompt, not said, "is for conversations; these samples are not."),
         ("columns", spec.columns, not said, "is for conversations; these samples are not."),
         ("label", spec.label, said, no_label),
         ("classes", spec.classes, said, no_label),

@@ -45,7 +45,7 @@ class Source(Options, ABC):
 ENTRY_POINTS = "ianvs.datasets"
 _OF_FILES = (
     *("train", "test", "image_size", "value_range", "mask_values", "layout", "storage", "classes", "label", "using"),
-    "pictures",
+    *("pictures", "columns", "system_prompt", "skip_bad"),
 )
 
 

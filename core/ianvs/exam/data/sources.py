@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import ValidationError, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.exam.data.conversations import require_domains_of_prompts, with_system_prompts
 from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.domains import assign_domains, select_domains
 from ianvs.exam.data.doors import door_of, read_source
@@ -32,8 +33,10 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
         train, test = _each(lambda part: _read_whole(spec, part), PARTS)
+        require_domains_of_prompts({*train.domains.tolist(), *test.domains.tolist()}, spec)
         return typed(without_row_numbers((train, test), spec), spec)
     whole = _read_whole(spec, "train")
+    require_domains_of_prompts({*whole.domains.tolist()}, spec)
     classes = whole.label_form == "class" and spec.data_type is None
     kept, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
     train, test = whole.take(kept), whole.take(taken)
@@ -93,7 +96,7 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
         )
     if all(one.features for one in listings):
         listings = [aligned(one, listings[0]) for one in listings]
-    return select(join(listings), spec, part)
+    return with_system_prompts(select(join(listings), spec, part), spec)
 
 
 def _each(read: Callable[[T], Listing], of: Iterable[T]) -> list[Listing]:

@@ -51,6 +51,37 @@ def test_system_and_topic_have_columns_too(tmp_path):
     assert {one["system"] for one in found.train.x} == {"You are kind."} and set(found.train.topics) == {"people"}
 
 
+def by_year(tmp_path, prompts):
+    """Of conversations of two years, one of them with a system prompt of its own."""
+    talk = lambda i, **more: {"prompt": f"Who is {i}?", "response": f"Ann {i}", **more}  # noqa: E731
+    for year, rows in (("2022", [talk(1), talk(2, system="Be brief.")]), ("2023", [talk(3), talk(4)])):
+        (tmp_path / f"{year}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lists = '{"2022": 2022.jsonl, "2023": 2023.jsonl}'
+    dataset = f"{{train_data: {lists}, test_data: {lists}, system_prompt: {prompts}}}"
+    testenv = f"dataset: {dataset}\nscenario: {{name: domain-incremental}}\nmetrics: [EM]\n"
+    return load_job(write_job(tmp_path, testenv=testenv, sort_by="[{EM: descend}]")).testenvs[0].dataset
+
+
+@pytest.mark.parametrize(
+    ("prompts", "expected"),
+    [
+        ("It is now.", ["It is now.", "Be brief.", "It is now.", "It is now."]),
+        ('{"2022": It is 2022.}', ["It is 2022.", "Be brief.", None, None]),
+    ],
+)
+def test_conversations_without_a_system_prompt_get_that_of_their_domain(tmp_path, prompts, expected):
+    spec = by_year(tmp_path, prompts)
+    found = data.load(spec, tmp_path / "cache")
+    for part in (found.train, found.test):
+        assert [one["system"] for one in part.x] == expected
+    assert data.fingerprint(spec, tmp_path) != data.fingerprint(by_year(tmp_path, "Another."), tmp_path)
+
+
+def test_a_system_prompt_of_no_domain_is_refused(tmp_path):
+    found = errors_of(data.load, by_year(tmp_path, '{"2021": It is 2021.}'), tmp_path / "cache")
+    assert [code for code, _ in found] == ["unknown-domain"]
+
+
 def test_a_prompt_and_its_response_are_a_conversation(tmp_path):
     found = loaded(tmp_path, [{"prompt": row["question"], "response": row["answer"]} for row in ROWS])
     assert found.train.y.tolist() == [[row["answer"]] for row in ROWS]
