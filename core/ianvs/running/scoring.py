@@ -81,7 +81,8 @@ def _write_scores(
     wanted = not kind.stores_truth and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request, kind) if wanted else None
     truth = exams.truth(request.exam_id)
-    shown = exams.pictures(request.exam_id) or [None] * len(truth)
+    shown: Sequence[Any] = exams.pictures(request.exam_id)
+    shown = shown or [None] * len(truth)
     own = exams.columns(request.exam_id, len(truth))
     of_sheets = [{**kind.columns(one), **its, **columns} for one, its in zip(shown, own, strict=True)]
     known = _Known(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)

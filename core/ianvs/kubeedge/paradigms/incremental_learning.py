@@ -87,7 +87,7 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
         with case.calling("hard_example_mining", "call"):
             chosen = mining(result)
         if chosen:
-            hard.append((str(sample), _copied(Path(sample), copies)))
+            hard.append((str(sample), _copied(Path(str(sample)), copies)))
     return results, hard
 
 

@@ -37,7 +37,7 @@ def mining_free(case: Case, data: BaseDataSource) -> Outcome:
     mode = getattr(drafter, "inference_mode", "collaboration")
     results = [_answer(item, exchange, mode) for item, exchange in zip(data.x, exchanges, strict=True)]
     rounds = [exchange.rounds for exchange in exchanges]
-    measures = {"cloud_rounds": [len(some) for some in rounds]}
+    measures: dict[str, object] = {"cloud_rounds": [len(some) for some in rounds]}
     measures |= costs(case.work.exam, [exchange.edge_calls for exchange in exchanges], rounds)
     return Outcome(result=results, measures=measures)
 

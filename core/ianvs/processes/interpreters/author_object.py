@@ -30,7 +30,11 @@ from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.processes.interpreters.lock import WORKER
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, packed, unpacked
 
-_BUILTIN = {"TypeError": TypeError, "KeyError": KeyError, "FileNotFoundError": FileNotFoundError}
+_BUILTIN: dict[str, type[Exception]] = {
+    "TypeError": TypeError,
+    "KeyError": KeyError,
+    "FileNotFoundError": FileNotFoundError,
+}
 """Kinds of errors that whoever called looks at."""
 
 
@@ -222,7 +226,7 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     }
     try:
         told = worker.call("load", request).body
-    except (RemoteError, *_BUILTIN.values()) as error:
+    except (RemoteError, TypeError, KeyError, FileNotFoundError) as error:
         raise PluginError(_failed_import(error, where), code="unloadable-plugin") from None
 
     def init(self: _AuthorsObject, **hyperparameters: Any) -> None:

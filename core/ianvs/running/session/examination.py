@@ -133,7 +133,7 @@ class Examination:
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
-        columns = {name: values[positions] for name, values in dataset.train.columns.items()}
+        columns: dict[str, object] = {name: values[positions] for name, values in dataset.train.columns.items()}
         columns |= self._testenv.dataset.columns_of_settings
         about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known, columns=columns)
         every = self._kind.every_truth(dataset.train, positions)

@@ -87,8 +87,8 @@ class DataFeed:
         self._exam, self._passes, self._seed = exam, passes, seed
         self._type = data_type(exam.dataset.kind, type_spec)
         train = exam.dataset.train
-        columns: dict[str, Any] = {"x": train.x, "y": self._type.told(train.y), "ids": train.ids}
-        self._train = replace(train, **{name: _plain(values) for name, values in columns.items()})
+        y = _plain(self._type.told(train.y))
+        self._train = replace(train, x=_plain(train.x), y=y, ids=_plain(train.ids))
         train_ratio = 1.0 if self.streams else train_ratio
         self._kept: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
