@@ -13,9 +13,14 @@ def models_text(rounds: int, cases: int, size: int, workspace: Path) -> str:
     """In words. size: bytes of one model."""
     megabytes, free = rounds * cases * size / 1e6, shutil.disk_usage(workspace).free / 1e6
     return (
-        f"models of {rounds} rounds x {cases} cases x {size / 1e6:,.3g} MB take {megabytes:,.0f} MB until they are "
-        f"evaluated; the disk has {free:,.0f} MB free"
+        f"models of {rounds} rounds x {cases} cases x {mb_text(size / 1e6)} take {mb_text(megabytes)} until they are "
+        f"evaluated; the disk has {mb_text(free)} free"
     )
+
+
+def mb_text(megabytes: float) -> str:
+    """With two digits that tell something."""
+    return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{megabytes:.2g} MB"
 
 
 def planned_models_text(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.running.loop import Model, Phase, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.kept_models import models_text
+from ianvs.running.planning.kept_models import mb_text, models_text
 from ianvs.running.session.measure import saved_bytes
 from ianvs.running.session.own_folder import bring_back_notes, keep_notes
 from ianvs.running.session.reporting import RoundReporter
@@ -82,7 +82,7 @@ class StoredRounds:
         self._reporter.tell_disk(told)
         if megabytes > limit:
             raise PluginError(
-                f"{told}, and the limit is {limit:,.0f} MB. Save less, raise `limits: {{models_mb: ...}}`, or write "
+                f"{told}, and the limit is {mb_text(limit)}. Save less, raise `limits: {{models_mb: ...}}`, or write "
                 "`examine: after each case`, which keeps the models of one case at a time.",
                 code="insufficient-resources",
             )
