@@ -58,7 +58,7 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
         raise IanvsError(
             f"the labels of {shown_path(data)} are no classes. Such a job begins with a copy of one that ships: "
             "`ianvs list jobs`, and `ianvs new job NAME --from JOB`; docs/data_types.md has the keys of the dataset.",
-            code="unfit-exam",
+            code="mismatched-data",
         )
     where = os.path.relpath(data.absolute(), folder.absolute())
     facts = tuple(_facts(data, found))

@@ -83,12 +83,12 @@ def _lines(rows: Sequence[LeaderboardRow], name: str, metric: str) -> list[_Line
             groups.setdefault((row.algorithm, tuple(sorted(settings.items()))), []).append(row)
     several = {key: found for key, found in groups.items() if len({cell_text(_value(row, name)) for row in found}) > 1}
     alike: dict[str, list[dict[str, str]]] = {}
-    for algorithm, others in several:
-        alike.setdefault(algorithm, []).append(dict(others))
+    for algorithm, settings in several:
+        alike.setdefault(algorithm, []).append(dict(settings))
     lines = []
-    for (algorithm, others), found in several.items():
-        telling = [pair for pair in others if len({other.get(pair[0]) for other in alike[algorithm]}) > 1]
-        label = ", ".join([algorithm, *(f"{key} {value}" for key, value in telling)])
+    for (algorithm, settings), found in several.items():
+        varied = [pair for pair in settings if len({other.get(pair[0]) for other in alike[algorithm]}) > 1]
+        label = ", ".join([algorithm, *(f"{key} {value}" for key, value in varied)])
         lines.append(_Line(label, tuple(sorted(found, key=lambda row: _order(_value(row, name))))))
     return lines
 
