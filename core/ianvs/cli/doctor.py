@@ -72,7 +72,7 @@ def software_findings() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()}"
     yield Finding("ok", f"ianvs {version('ianvs')}, Python {platform.python_version()}, {system}")
     if sys.platform != "linux":
-        remedy = "Where there are many short cases, use Linux (docs/install.md)."
+        remedy = "Where there are many short cases, use Linux (docs/getting_started.md#installation-problems)."
         said = "each case starts a new Python, which is slower than on Linux"
         yield Finding("note", said, remedy)
     yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), looked())
@@ -237,5 +237,5 @@ def cache_findings(whose: str, folder: Path, pattern: str) -> Iterator[Finding]:
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         yield Finding("ok", f"models of {whose} in {shown_path(folder)}: {shown}")
     else:
-        remedy = "Methods that need one say so; `download: true` fetches it (docs/backbones.md)."
+        remedy = "Methods that need one say so; `download: true` fetches it (docs/methods.md#pretrained-networks)."
         yield Finding("ok", f"no models of {whose} in {shown_path(folder)}", remedy)
