@@ -72,7 +72,7 @@ def software_findings() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()}"
     yield Finding("ok", f"ianvs {version('ianvs')}, Python {platform.python_version()}, {system}")
     if sys.platform != "linux":
-        remedy = "Where there are many short cases, use Linux (docs/getting_started.md#installation-problems)."
+        remedy = "Where there are many short cases, use Linux (docs/getting_started.md#macos-and-windows)."
         said = "each case starts a new Python, which is slower than on Linux"
         yield Finding("note", said, remedy)
     yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), looked())
