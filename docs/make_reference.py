@@ -170,8 +170,8 @@ def metrics() -> str:
             )
             table.append("| " + " | ".join(_cell(str(cell)) for cell in cells) + " |")
         parts += [f"## {title}", "\n".join(table)]
-    names = [f"| `{alias}` | `{target}` | {source} |" for alias, (target, source) in ALIASES.items()]
-    parts += ["## Names in papers", "\n".join(["| name | here | used by |", "|---|---|---|", *names])]
+    in_papers = [f"| `{alias}` | `{target}` | {source} |" for alias, (target, source) in ALIASES.items()]
+    parts += ["## Names in papers", "\n".join(["| name | here | used by |", "|---|---|---|", *in_papers])]
     return "\n\n".join(parts) + "\n"
 
 
