@@ -1,4 +1,4 @@
-"""Writes docs/language_architectures.md: which kinds of language models can be tuned, tried with tiny ones of each.
+"""Writes reports/language_architectures.md: which kinds of language models can be tuned, tried with tiny ones of each.
 
     python benchmarks/architectures.py [KIND ...]
 
@@ -26,7 +26,7 @@ from ianvs.testalgorithms.language import LanguageLearner  # noqa: E402
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer  # noqa: E402
 from tests.unit.testalgorithms.seeing_folders import TOKENS, write_seeing  # noqa: E402
 
-PAGE = ROOT / "docs" / "language_architectures.md"
+PAGE = ROOT / "reports" / "language_architectures.md"
 SIZES = {
     "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 256,

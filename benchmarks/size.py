@@ -4,7 +4,7 @@
     python -m benchmarks.size texts --share 0.1    # a part, at a tenth of its size
 
 The data are made here: generated texts, few files with many names. Memory is anonymous and shared memory, without
-mapped files. docs/scale.md has the figures; `pytest -m '' tests/nightly/sizes` runs each part at a tenth.
+mapped files. docs/speed.md has the figures; `pytest -m '' tests/nightly/sizes` runs each part at a tenth.
 """
 
 from __future__ import annotations

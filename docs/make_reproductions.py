@@ -1,6 +1,6 @@
-"""Writes docs/reproductions.md: the prose of reproductions.template.md, tables from reports/ and configs/reproductions.
+"""The page of reproductions: the prose of reproductions.template.md, tables from reports/ and configs/reproductions.
 
-python docs/make_reproductions.py
+The build of the site calls `page()`. To read it without a site: python docs/make_reproductions.py FILE
 
 In the template stand, each as a paragraph of its own,
   {{ table JOB METRIC }}               published numbers beside ours, with verdicts, in percent
@@ -12,6 +12,7 @@ Below each table stands what was run, where and when.
 
 import csv
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,4 +208,4 @@ def _run(job: str) -> str:
 
 
 if __name__ == "__main__":
-    (HERE / "reproductions.md").write_text(page(), encoding="utf-8")
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

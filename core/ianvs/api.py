@@ -275,7 +275,7 @@ def export(path: PathLike, to: str, out: PathLike, *, workspace: PathLike | None
     """Write the stored results of a job into the new folder `out`, in the format of another tool; returns the folder.
 
     path: a job file, the name of a job of ours, "WORKSPACE", or "WORKSPACE:JOB". to: "parquet", "mlflow",
-    "tensorboard", "wandb", "huggingface", or a format of an installed package (docs/exports.md). Nothing runs, and
+    "tensorboard", "wandb", "huggingface", or a format of an installed package (docs/results.md). Nothing runs, and
     nothing is sent anywhere. Raises IanvsError if no results are stored, `to` is unknown, a required package is
     missing, or `out` is not empty.
     """

@@ -34,7 +34,7 @@ def _pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise DataError(
-            "tables of this kind are read by pyarrow: pip install 'ianvs[parquet]'.", code="missing-package"
+            "tables of this kind are read by pyarrow: pip install 'ianvs-bench[parquet]'.", code="missing-package"
         ) from None
     return pyarrow
 

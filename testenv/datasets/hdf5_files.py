@@ -14,7 +14,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     try:
         import h5py
     except ImportError:
-        message = "HDF5 files are read by h5py: pip install 'ianvs[hdf5]'."
+        message = "HDF5 files are read by h5py: pip install 'ianvs-bench[hdf5]'."
         raise SourceError([ValidationError(message, Location(path), code="missing-package")]) from None
     wanted = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
     try:

@@ -99,7 +99,7 @@ ROUGE_L = _rouge(
 def _sacrebleu(name: str) -> str | None:
     if find_spec("sacrebleu") is not None:
         return None
-    return f"{name} needs sacrebleu, which is not installed. Get it by: pip install 'ianvs[language]'"
+    return f"{name} needs sacrebleu, which is not installed. Get it by: pip install 'ianvs-bench[language]'"
 
 
 def _of_corpus(name: str, formula: str, summary: str, source: str, score: Callable[..., Any]) -> Metric:

@@ -20,7 +20,7 @@ from ianvs.base.errors import PluginError, first_line, require_known
 
 @dataclass
 class BackboneChoice:
-    """Options of TorchLearner for a pretrained network, which docs/backbones.md explains.
+    """Options of TorchLearner for a pretrained network, which docs/methods.md#pretrained-networks explains.
 
     picture_size: side, or [height, width], in pixels. crop: the share of the resized sides that is kept around the
     centre; "none": pictures are squeezed into picture_size. pooling: "cls" or "mean" of a transformer; None: as the

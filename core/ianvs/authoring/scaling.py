@@ -13,7 +13,7 @@ NAMES = ("symmetric", "half", "unit", "imagenet", "first_round")  # half is symm
 
 
 class Scaling:
-    """Converts uint8 pictures to numbers by one of the rules in docs/backbones.md.
+    """Converts uint8 pictures to numbers by one of the rules in docs/methods.md#pretrained-networks.
 
     Floating-point samples are taken to be in 0 to 1; "symmetric" and "unit" leave them unchanged. "first_round" has a
     mean and a standard deviation for each channel, or each number of a feature vector; it is "unit" before that.

@@ -40,12 +40,12 @@ class TorchLearner(NetworkModule):
     masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. If an exam
     restricts predictions to the classes of a task, all others are masked. A label of -1 is withheld: `loss` skips it.
 
-    docs/authors.md lists the hooks that a method may override, in the order in which they are called.
+    docs/extending.md lists the hooks that a method may override, in the order in which they are called.
 
     network: "mlp" with `hidden` units per hidden layer, `dropout` after each and `batch_norm`, "linear",
     "resnet" with `blocks` of each of `widths` channels, "vit", or one of torchvision ("resnet18", "vit_b_16", ...),
     "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size, interpolation, crop, scale,
-    pooling: options of a pretrained network, see docs/backbones.md.
+    pooling: options of a pretrained network, see docs/methods.md.
     initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for randomly drawn weights.
     precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: the
     older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
@@ -56,7 +56,7 @@ class TorchLearner(NetworkModule):
     epochs. batch_size: samples. updates_per_batch: steps on each batch before the next one. first_round: values of
     these options, and of the optimiser's, in round 1 alone: `{epochs: 200, learning_rate: 0.1}`.
     augment: "none", "crop" or "crop_flip" of prepared samples; or a mapping of torchvision's transforms of images as
-    they are stored, `{random_resized_crop: [0.05, 1], flip: 0.5}` (docs/backbones.md). preprocess: the mapping
+    they are stored, `{random_resized_crop: [0.05, 1], flip: 0.5}` (docs/methods.md). preprocess: the mapping
     `{resize: 256, crop: 224, interpolation: bicubic, scale: unit}`, for the single options.
 
     optimizer: "sgd", "adam" or "adamw". nesterov: of the momentum. keep_optimizer: whether momentum and moments

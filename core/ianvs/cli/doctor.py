@@ -76,7 +76,7 @@ def software_findings() -> Iterator[Finding]:
         said = f"KubeEdge Ianvs {other} is installed, too: `ianvs` is the command of whichever was installed last"
         yield Finding("note", said, "`ianvs-bench` is always this one.")
     if sys.platform != "linux":
-        remedy = "Where there are many short cases, use Linux (docs/install.md)."
+        remedy = "Where there are many short cases, use Linux (docs/getting_started.md#macos-and-windows)."
         said = "each case starts a new Python, which is slower than on Linux"
         yield Finding("note", said, remedy)
     yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), looked())
@@ -241,5 +241,5 @@ def cache_findings(whose: str, folder: Path, pattern: str) -> Iterator[Finding]:
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         yield Finding("ok", f"models of {whose} in {shown_path(folder)}: {shown}")
     else:
-        remedy = "Methods that need one say so; `download: true` fetches it (docs/backbones.md)."
+        remedy = "Methods that need one say so; `download: true` fetches it (docs/methods.md#pretrained-networks)."
         yield Finding("ok", f"no models of {whose} in {shown_path(folder)}", remedy)

@@ -1,6 +1,6 @@
 """How authors' source files are imported: compiled anew, and from bytes that were kept where there are some.
 
-docs/decisions/012-what-was-planned.md says why.
+docs/decisions/002-identity.md says why.
 """
 
 import linecache

@@ -18,7 +18,7 @@ from ianvs.results.stored import Results
 from ianvs.store.files import write_atomic
 
 FORMATS = ("svg", "pdf")
-_INSTALL = "PDF needs CairoSVG: `python -m pip install 'ianvs[pdf]'`"
+_INSTALL = "PDF needs CairoSVG: `python -m pip install 'ianvs-bench[pdf]'`"
 
 
 def write_plots(

@@ -1,7 +1,7 @@
 """What a search does next, from what it knows: trials that go on, and new ones. Nothing depends on when they ended.
 
-Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), as docs/search.md says; Optuna
-draws what new trials try. docs/decisions/009-search.md says why waves, and why a sampler for each trial.
+Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), as docs/running.md says; Optuna
+draws what new trials try. docs/decisions/004-statistics.md says why waves, and why a sampler for each trial.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ def ray_of_this_module() -> Iterator[RayEngine]:
 
 @pytest.fixture(scope="session")
 def documented_engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The engine of docs/add_an_engine.md, in a file of its own."""
+    """The engine of docs/extending.md#an-engine, in a file of its own."""
     file = tmp_path_factory.mktemp("documented") / "command_engine.py"
-    file.write_text(python_of("add_an_engine.md"))
+    file.write_text(python_of("extending.md", "An engine"))
     return file
 
 

@@ -1,9 +1,8 @@
-"""The pages "Add a ...: one new file": their examples run as they stand."""
+"""docs/extending.md: its examples run as they stand."""
 
 from __future__ import annotations
 
 import itertools
-import re
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +12,18 @@ import ianvs
 from ianvs.base.types import Asked
 from ianvs.exam.metrics import EvaluationRecord, find
 from ianvs.store import CaseStore, ExamStore
+from tests.documents import blocks
 from tests.edits import edited
 from tests.packages import install
 
-DOCS = Path(__file__).parents[3] / "docs"
 TESTENV = "testenv:\n  dataset: {name: digits}\n  scenario: {name: CIL, rounds: 2}\n"
 ALGORITHM = "algorithm:\n  paradigm_type: incrementallearning\n  modules: [{type: basemodel, name: Finetune}]\n"
 
 
-def run(folder: Path, page: str, file: str, example: int = 0) -> ianvs.Results:
-    """A job in which the python of the page's example is `file` and its yaml takes the place of ours."""
-    blocks = re.findall(r"```(python|yaml)\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
-    code = [text for kind, text in blocks if kind == "python"][example]
-    yaml = [text for kind, text in blocks if kind == "yaml"][example]
+def run(folder: Path, section: str, file: str, example: int = 0) -> ianvs.Results:
+    """A job in which the python of the section's example is `file` and its yaml takes the place of ours."""
+    code = blocks("extending.md", section, "python")[example]
+    yaml = blocks("extending.md", section, "yaml")[example]
     (folder / file).write_text(code)
     own_metrics = yaml.startswith("testenv:")
     metrics = f"{yaml.partition(chr(10))[2]}    - accuracy\n" if own_metrics else "  metrics: [accuracy]\n"
@@ -43,14 +41,14 @@ def run(folder: Path, page: str, file: str, example: int = 0) -> ianvs.Results:
 
 
 def test_a_method(tmp_path: Path) -> None:
-    first, second = run(tmp_path, "add_a_method.md", "nearest_mean.py")
+    first, second = run(tmp_path, "A method", "nearest_mean.py")
     assert [found.case.hyperparameters["shrinkage"] for found in (first, second)] == [0.0, 1.0]
     assert (first.metrics["accuracy"] or 0) > 0.8
 
 
 @pytest.mark.slow
 def test_a_method_on_the_base_class(tmp_path: Path) -> None:
-    _, found = run(tmp_path, "authors.md", "my_er_ace.py")
+    _, found = run(tmp_path, "A method in PyTorch", "my_er_ace.py")
     algorithm = tmp_path / "algorithm.yaml"
     text = edited(algorithm.read_text(), "[200]}", "[200]}\n        - fill: {values: [after_round]}")
     assert text != algorithm.read_text()
@@ -60,13 +58,13 @@ def test_a_method_on_the_base_class(tmp_path: Path) -> None:
 
 
 def test_a_metric(tmp_path: Path) -> None:
-    [found] = run(tmp_path, "add_a_metric.md", "worst_class.py")
+    [found] = run(tmp_path, "A metric", "worst_class.py")
     assert 0 <= (found.metrics["worst_class"] or 0) < (found.metrics["accuracy"] or 0)
     assert (found.metrics["BWT"] or 0) < 0
 
 
 def test_a_metric_over_rounds(tmp_path: Path) -> None:
-    [found] = run(tmp_path, "add_a_metric.md", "forgetting_events.py", 1)
+    [found] = run(tmp_path, "A metric", "forgetting_events.py", 1)
     cases, exams = CaseStore(tmp_path / "ws"), ExamStore(tmp_path / "ws")
     expected = np.zeros((3, 2))
     for j, truth in enumerate(exams.truth(cases.exam_id(found.case.id))):
@@ -80,7 +78,7 @@ def test_a_metric_over_rounds(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_metric_over_a_score_matrix(tmp_path: Path) -> None:
-    results = run(tmp_path, "add_a_metric.md", "largest_drop.py", 2)
+    results = run(tmp_path, "A metric", "largest_drop.py", 2)
     [found] = results
     R = found.matrices["accuracy"].R
     assert found.metrics["largest_drop"] == pytest.approx(R[0, 0] - R[1, 0])
@@ -93,9 +91,7 @@ def test_a_metric_over_a_score_matrix(tmp_path: Path) -> None:
 
 
 def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (DOCS / "add_a_metric.md").read_text()
-    [code] = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
-    [points] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (_, code), [points] = (blocks("extending.md", "A metric", language) for language in ("py", "toml"))
     group, line = edited(points, "project.entry-points.", "", '"', "").splitlines()
     install(tmp_path, monkeypatch, "my_metrics", code, f"{group}\n{edited(line, 'my_package.metrics', 'my_metrics')}\n")
     record = EvaluationRecord(("a", "b"), np.array([0, 1]), np.array([0, 0]))
@@ -106,7 +102,7 @@ def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 def test_a_paradigm(tmp_path: Path) -> None:
-    [found] = run(tmp_path, "add_a_paradigm.md", "anew.py")
+    [found] = run(tmp_path, "A paradigm", "anew.py")
     assert found.case.paradigm == "Anew"
     assert [round_.measures for round_ in found.rounds] == [{}, {"restarts": 2.0}, {"restarts": 2.0}]
     assert "Restarts" in (tmp_path / "ws" / "page" / "rank" / "leaderboard.md").read_text()
@@ -124,17 +120,10 @@ def nearest(x, y, asked, neighbours=1):
 
 
 def test_a_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (DOCS / "add_a_contract.md").read_text()
-    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    [points] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    [code], [points] = (blocks("extending.md", "A contract", language) for language in ("python", "toml"))
     group, line = edited(points, "project.entry-points.", "", '"', "").splitlines()
     install(tmp_path / "site", monkeypatch, "lookup", code, f"{group}\n{edited(line, 'my_package.lookup', 'lookup')}\n")
     (tmp_path / "nearest.py").write_text(NEAREST)
-    one, three = run(tmp_path, "add_a_contract.md", "a_copy.py")
+    one, three = run(tmp_path, "A contract", "a_copy.py")
     assert 0.4 < (one.metrics["accuracy"] or 0) < 0.6  # the second round's half of the classes is all that it knows
     assert three.matrices["accuracy"].R.shape == (2, 2)
-
-
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("add_a*.md")))
-def test_a_page_is_linked_from_the_architecture(page: str) -> None:
-    assert f"({page})" in (DOCS / "architecture.md").read_text()

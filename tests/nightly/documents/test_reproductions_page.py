@@ -1,4 +1,4 @@
-"""docs/reproductions.md is what its script makes of the reports and the jobs."""
+"""The page of reproductions has every report and says how its numbers were made."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ PLACES = re.findall(r"^\{\{ (.*) \}\}$", (DOCS / "reproductions.template.md").re
 @pytest.fixture(scope="module")
 def page() -> str:
     return str(runpy.run_path(str(DOCS / "make_reproductions.py"))["page"]())
-
-
-def test_the_page_is_the_one_that_the_script_writes(page: str) -> None:
-    assert (DOCS / "reproductions.md").read_text(encoding="utf-8") == page, "python docs/make_reproductions.py"
 
 
 def test_every_report_of_a_reproduction_is_in_it() -> None:

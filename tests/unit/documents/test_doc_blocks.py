@@ -1,8 +1,9 @@
-"""What the documents show as yaml or Python: each block fits the schemas, or compiles with names that there are."""
+"""YAML, Python and commands in the documents: they fit the schemas, import names that exist, and parse."""
 
 import ast
 import importlib
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from ianvs.cli.command_line import _parsed
 from ianvs.cli.schema import KINDS, file_schema
 from ianvs.config.strict_yaml import parse
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMAND = re.compile(r"^(?:    |(?<=```sh\n))(?:\S+/)?(ianvs [^\n]*)$", re.MULTILINE)
 BLOCK = re.compile(r"^( *)```(yaml|python)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 SCHEMAS = {key: file_schema(kind) for kind, key in KINDS.items()}
 
@@ -79,6 +82,21 @@ def test_python_in_documents_compiles_and_imports_what_there_is(text: str, page:
                 importlib.import_module(alias.name)
 
 
+def commands(page: Path) -> Iterator[list[str]]:
+    """The arguments of each command in an indented or shell block, without comments and optional parts."""
+    for line in COMMAND.findall(page.read_text(encoding="utf-8")):
+        for command in re.sub(r"\s+#.*$| > .*$", "", line).split(" && "):
+            words = shlex.split(command if "'" in command else command.partition("[")[0])
+            if words[0] == "ianvs":
+                yield words[1:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_in_documents_have_arguments_that_exist(page: Path) -> None:
+    for words in commands(page):
+        _parsed(words)
+
+
 def test_what_is_wrong_is_seen() -> None:
     assert problems({"testenv": {"dataset": {"name": "digits"}, "metrics": ["accuracy"], "metrcs": []}})
     assert problems({"scenario": {"name": "class-incremental", "rounds": 0}})
@@ -86,3 +104,4 @@ def test_what_is_wrong_is_seen() -> None:
     assert not problems({"scenario": {"name": "class-incremental", "rounds": 5}})
     assert len(blocks("yaml")) > 40
     assert len(blocks("python")) > 10
+    assert sum(len(list(commands(page))) for page in PAGES) > 60

@@ -59,11 +59,4 @@ def test_every_yaml_that_names_a_source_has_a_row():
 
 
 def test_the_page_has_the_table():
-    assert MAKER.settings_table() in (ROOT / "docs" / "reproductions.md").read_text()
-
-
-def test_a_changed_setting_is_noticed():
-    row = next(row for row in ROWS if row.file == "testalgorithms/ease/vit_b16.yaml")
-    assert row.unequal == []
-    changed = MAKER.SourceRow(row.file, row.source, row.settings, row.differs, {**row.ours, "epochs": 21})
-    assert changed.unequal == ["epochs"]
+    assert MAKER.settings_table() in MAKER.page()

@@ -87,7 +87,11 @@ def _networks() -> Iterator[Entry]:
         said = said_at(value).partition(": ")[2]  # the shapes stand before
         yield Entry("network", name, said, value=value)
     for name in torchvision_names():
-        yield Entry("network", name, "torchvision's network of that name; for its `weights` see docs/backbones.md")
+        yield Entry(
+            "network",
+            name,
+            "torchvision's network of that name; for its `weights` see docs/methods.md",
+        )
     yield Entry("network", "timm/NAME", "any network of timm, for pictures")
     yield Entry("network", "hf/NAME", "any network of Hugging Face for pictures, or the folder of one")
 

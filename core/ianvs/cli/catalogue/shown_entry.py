@@ -210,7 +210,7 @@ def _paradigm(entry: Entry) -> Iterator[str]:
     yield f"  types of modules: {', '.join(target.modules)}"
     if target.measures:
         yield f"  columns: {', '.join(name.capitalize() for name in target.measures)}"
-    yield f"  in an algorithm's yaml: paradigm_type: {entry.name}; docs/paradigms.md"
+    yield f"  in an algorithm's yaml: paradigm_type: {entry.name}; docs/scenarios.md#paradigms"
 
 
 def _engine(entry: Entry) -> Iterator[str]:

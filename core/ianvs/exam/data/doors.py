@@ -25,7 +25,7 @@ GROUP = "ianvs.table_forms"
 """The group of entry points by which packages bring doors; each names a tuple of `Door`."""
 
 Returned = tuple[object, tuple[str, ...] | None]
-"""A part as docs/add_a_dataset.md says that functions return it, and the names of its classes where these are told."""
+"""A part as docs/extending.md says that functions return it, and the names of its classes where these are told."""
 
 
 def _itself(path: Path) -> tuple[Path, ...]:
@@ -114,7 +114,7 @@ def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
         message = (
             f"don't know how to read '{path.suffix.lower()}'; expected {known} (text also in "
             f"{' or '.join(COMPRESSED)}), or a folder. Anything else is read by a function of ten lines that returns "
-            "the samples: `name: FUNCTION` and `url: ./mine.py` in the dataset (docs/add_a_dataset.md)."
+            "the samples: `name: FUNCTION` and `url: ./mine.py` in the dataset (docs/extending.md#a-dataset)."
         )
         raise SourceError([ValidationError(message, source.place or Location(path), code="wrong-path-type")])
     return found[0].read(found[1], path, spec, part)

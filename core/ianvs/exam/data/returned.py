@@ -1,4 +1,4 @@
-"""What an author's function returned (docs/add_a_dataset.md) -> plain files: arrays, paths, or conversations."""
+"""What an author's function returned (docs/extending.md#a-dataset) -> plain files: arrays, paths, or conversations."""
 
 import json
 import os

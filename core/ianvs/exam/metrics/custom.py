@@ -1,7 +1,7 @@
 """Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, a class, or what
 `score_metric` or `matrix_metric` has made of a function.
 
-docs/metrics.md and docs/add_a_metric.md say what it is called with. A class is built anew for each evaluation; one with
+docs/metrics.md and docs/extending.md say what it is called with. A class is built anew for each evaluation; one with
 state over rounds, whose update() takes `round` first, once for each test set.
 """
 
@@ -122,7 +122,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
     if compared := [role for role in metric.needs if role in REFERENCES and role != "untrained"]:
         message = (
             f"metric '{spec.name}' compares with reference runs ({', '.join(compared)}), and what a `url` brings is "
-            "computed with each case, before these are there. Bring it with a package: docs/add_a_metric.md."
+            "computed with each case, before these are there. Bring it with a package: docs/extending.md#a-metric."
         )
         raise ConfigError([ValidationError(message, spec.place, code="unfit-metric")])
 

@@ -1,4 +1,4 @@
-"""The process that the local engine forks tasks from (docs/decisions/001-engine.md).
+"""The process that the local engine forks tasks from (docs/decisions/001-processes.md).
 
 Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report can't be torn or mixed with another's.
 """

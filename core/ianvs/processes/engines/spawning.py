@@ -1,6 +1,6 @@
 """The local engine where processes can't be forked, or may not be: a python of its own for each task.
 
-docs/decisions/001-engine.md says why not multiprocessing. What a task starts is known by its environment (`MARK`).
+docs/decisions/001-processes.md says why not multiprocessing. What a task starts is known by its environment (`MARK`).
 """
 
 import contextlib

@@ -62,7 +62,7 @@ AGREES = (
     '"can\'t tell", and how many seeds of ours could, unless their runs are too few for any number. "no verdict": it '
     "says what is missing, and the interval is of our seeds alone"
 )
-_OVERLAP = "what its weights had been trained on before: samples of the exam, or its classes (docs/backbones.md)"
+_OVERLAP = "what its weights had been trained on before: samples of the exam, or its classes (docs/methods.md)"
 _PARETO = (
     "no method that competes has a score that is no worse, no more training time and memory, and is better in one of "
     "them by more than noise (docs/statistics.md)"

@@ -166,7 +166,7 @@ def _said_of(study: Study, spec: SelectSpec | None) -> str:
     if spec is None:
         said += (
             " The search has seen all that is reported, the future of the first round included: its winner looks "
-            "better than it is; `search: {select: ...}` keeps the two apart (docs/search.md)."
+            "better than it is; `search: {select: ...}` keeps the two apart (docs/running.md)."
         )
     return f"{said} {study.said[0].upper()}{study.said[1:]}." if study.said else said
 

@@ -1,6 +1,6 @@
 """What runs is what was planned: authors' source files as bytes, kept in the workspace before the first case.
 
-docs/decisions/012-what-was-planned.md says which, and why.
+docs/decisions/002-identity.md says which, and why.
 """
 
 import hashlib

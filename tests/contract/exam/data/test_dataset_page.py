@@ -1,23 +1,21 @@
-"""docs/add_a_dataset.md: what it shows works as it stands there."""
+"""docs/extending.md: what it shows works as it stands there."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
+from tests.documents import blocks
 from tests.unit.exam.data.pictures import write_picture
 
 pytestmark = pytest.mark.usefixtures("functions_in_forks")
 
-ROOT = Path(__file__).parents[4]
-PAGE = (ROOT / "docs" / "add_a_dataset.md").read_text()
 FUNCTIONS = {
-    re.findall(r"^def (\w+)", block, re.M)[0]: block for block in re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    re.findall(r"^def (\w+)", block, re.M)[0]: block for block in blocks("extending.md", "A dataset", "python")
 }
 
 
@@ -47,6 +45,6 @@ def test_all_functions_of_the_page_were_tried():
 
 
 def test_the_testenv_of_the_page_names_arguments_of_its_function():
-    (block, *_) = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)
+    (block,) = blocks("extending.md", "A dataset", "yaml")
     dataset = yaml.safe_load(block)["testenv"]["dataset"]
     assert dataset == {"name": "shapes", "url": "./shapes.py", "train": 100}

@@ -23,7 +23,7 @@ from tests.jobs import write_job
 from tests.packages import install
 from tests.unit.exam.scenarios.small_datasets import dataset_of, texts
 
-DOCUMENTED = python_of("add_a_scenario.md")
+DOCUMENTED = python_of("extending.md", "A scenario")
 
 
 def job(folder: Path, scenario: str, code: str = DOCUMENTED, name: str = "ByBrightness", **settings: str) -> Path:

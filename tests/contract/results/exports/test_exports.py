@@ -272,7 +272,7 @@ def test_what_can_not_be_exported_is_said(
 def test_an_installed_package_brings_a_form_of_its_own(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the entry point that docs/exports.md shows."""
+    """By the entry point that docs/results.md#export shows."""
     package = tmp_path / "site"
     (package / "mine-1.0.dist-info").mkdir(parents=True)
     (package / "mine_export.py").write_text(

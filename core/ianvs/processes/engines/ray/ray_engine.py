@@ -44,7 +44,7 @@ class _Attempt:
 
 
 class RayEngine(Engine):
-    """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own; docs/ray.md has the options.
+    """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own (docs/clusters.md).
 
     A Ray that this process is connected to already is used as it is. A worker or a node that is gone ends its tasks
     with -9, as lost. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.

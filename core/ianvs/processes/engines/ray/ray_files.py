@@ -1,6 +1,6 @@
 """Files that travel between a workspace and a node that does not see it, and paths in what is sent there.
 
-docs/ray.md says what is transferred, code too. Nothing in here needs Ray.
+docs/clusters.md#ray says what is transferred, code too. Nothing in here needs Ray.
 """
 
 import dataclasses

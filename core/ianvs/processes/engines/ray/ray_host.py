@@ -1,4 +1,4 @@
-"""What happens on Ray's side of the Ray engine (docs/ray.md): an actor that runs one task after the other.
+"""What happens on Ray's side of the Ray engine (docs/clusters.md#ray): an actor that runs one task after the other.
 
 When the worker or its node dies, the local engine's process sees its pipe close, and ends the task. This needs Ray.
 """

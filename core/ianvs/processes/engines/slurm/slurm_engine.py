@@ -1,5 +1,5 @@
 """The engine of clusters with Slurm: tasks run in pilots (pilot.py), a few jobs that run many each; this is the
-supervisor's side. docs/decisions/016-slurm.md says why, docs/slurm.md what the options are.
+supervisor's side. docs/decisions/001-processes.md says why, docs/clusters.md#slurm what the options are.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ class _Pilot:
 
 
 class SlurmEngine(Engine):
-    """Tasks in jobs of a Slurm cluster. Options: docs/slurm.md. Nodes see the workspace under the same path.
+    """Tasks in jobs of a Slurm cluster. Options: docs/clusters.md#slurm. Nodes see the workspace under the same path.
 
     At most `pilots` jobs for each kind of resources. Raises IanvsError with Slurm's words where it refuses them.
     """
