@@ -30,8 +30,11 @@ def _has_packages(folder: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _of_group(path: tuple[str, ...], group: str) -> tuple[EntryPoint, ...]:
-    """To select them takes two milliseconds, and a case asks for a dozen groups."""
-    return tuple(sorted(_entries(path).select(group=group), key=lambda point: not is_ours(point)))
+    """To select them takes two milliseconds, and a case asks for a dozen groups.
+
+    Equal ones count once: ours may be installed under the name of an earlier version, too.
+    """
+    return tuple(sorted(dict.fromkeys(_entries(path).select(group=group)), key=lambda point: not is_ours(point)))
 
 
 @lru_cache(maxsize=64)

@@ -103,7 +103,7 @@ def _load(case: Case, model: Estimator, current: str) -> bool:
     return bool(current) and place.is_file()
 
 
-def _predictions(case: Case, model: Estimator, file: str) -> Iterator[tuple[object, dict[Any, Any]]]:
+def _predictions(case: Case, model: Estimator, file: str) -> Iterator[tuple[Any, dict[Any, Any]]]:
     """Each sample of an index with what the model predicts of it."""
     for sample in case.source(file, "inference").x:
         with case.calling("basemodel", "predict"), case.timed("predict"):

@@ -78,13 +78,15 @@ def _case(request: CaseRequest, store: CaseStore) -> ContractCase:
 
 @contextmanager
 def _as_it_was() -> Iterator[None]:
-    """Context manager: the current folder, the path of imports, and modules of authors' files are put back: with
-    `engine: inline` other cases follow in this process."""
-    folder, path, modules = Path.cwd(), list(sys.path), set(sys.modules)
+    """Context manager: the current folder, the environment, the path of imports, and modules of authors' files are put
+    back: with `engine: inline` other cases follow in this process."""
+    folder, path, modules, environment = Path.cwd(), list(sys.path), set(sys.modules), dict(os.environ)
     try:
         yield
     finally:
         os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
         sys.path[:] = path
         for name in set(sys.modules) - modules:
             file = getattr(sys.modules[name], "__file__", None) or ""
