@@ -69,5 +69,5 @@ class BaseModel:
 
     def load(self, model_url=None):
         if model_url and os.path.exists(model_url):
-            self.net.load_state_dict(torch.load(model_url))
+            self.net.load_state_dict(torch.load(model_url, weights_only=True))
         return self.net

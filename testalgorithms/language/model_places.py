@@ -119,4 +119,5 @@ def require_installed(what: str, extra: str, *packages: str) -> None:
     """Raise PluginError, with how to get them, where `what` needs packages that are not there."""
     if absent := [name for name in packages if find_spec(name) is None]:
         lacks = f"{' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'} not installed"
-        raise PluginError(f"{what} needs {lacks}. Get it by: pip install 'ianvs-bench[{extra}]'", code="missing-package")
+        install = f"pip install 'ianvs-bench[{extra}]'"
+        raise PluginError(f"{what} needs {lacks}. Get it by: {install}", code="missing-package")

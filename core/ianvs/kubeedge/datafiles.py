@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ianvs.base.errors import DataError, PluginError, shown_path
-from ianvs.kubeedge.domains import without_domains
+from ianvs.kubeedge.domain_lines import without_domains
 from ianvs.kubeedge.provided.datasources import (
     BaseDataSource,
     CSVDataParse,

@@ -10,7 +10,7 @@ from typing import Any
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
 from ianvs.kubeedge.calls import accepts, during, positionals
-from ianvs.kubeedge.domains import domain_lines
+from ianvs.kubeedge.domain_lines import domain_lines
 from ianvs.kubeedge.loading import load_metric, registered
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.storing import Snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ianvs.kubeedge.domains import domain_lines, without_domains
+from ianvs.kubeedge.domain_lines import domain_lines, without_domains
 
 USING = ("CS", "SYN")
 
