@@ -79,8 +79,8 @@ def _lines(rows: Sequence[LeaderboardRow], name: str, metric: str) -> list[_Line
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[LeaderboardRow]] = {}
     for row in rows:
         if name in row.hyperparameters and metric in row.metrics:
-            settings = {key: cell_text(value) for key, value in row.hyperparameters.items() if key != name}
-            groups.setdefault((row.algorithm, tuple(sorted(settings.items()))), []).append(row)
+            others = {key: cell_text(value) for key, value in row.hyperparameters.items() if key != name}
+            groups.setdefault((row.algorithm, tuple(sorted(others.items()))), []).append(row)
     several = {key: found for key, found in groups.items() if len({cell_text(_value(row, name)) for row in found}) > 1}
     alike: dict[str, list[dict[str, str]]] = {}
     for algorithm, settings in several:
